@@ -1,0 +1,184 @@
+"""The command line: `jaxloop --help`.
+
+Exit statuses: 0 fine; 1 the mapping cannot run on the hardware (it is reported all the same); 2 bad input or an output
+that cannot be written. JAX is imported by the commands that compute, so that help is quick.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from . import __version__
+from ._errors import Diagnostic, SpecError
+from .conventions import PRESETS
+from .designs import is_shipped, shipped
+
+if TYPE_CHECKING:
+    from .result import Evaluation
+
+_INVALID_MAPPING, _BAD_INPUT = 1, 2
+_STDOUT = "-"
+
+
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"jaxloop {__version__}")
+        context.exit()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def main() -> None:
+    """Cycles, energy and traffic of an accelerator that runs a tensor workload under a given mapping.
+
+    Reads the YAML files of Timeloop and Sparseloop as they are.
+
+    \b
+    jaxloop designs                         what comes with jaxloop
+    jaxloop evaluate eyeriss:alexnet_conv2  one of these
+    jaxloop evaluate arch.yaml problem.yaml mapping.yaml ERT.yaml ART.yaml
+    """
+
+
+@main.command("evaluate")
+@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.option(
+    "--json", "json_path", metavar="FILE", help="Write all numbers as JSON; '-': to the standard output, no table."
+)
+@click.option("--stats", "stats_path", metavar="FILE", help="Write a stats file in Timeloop's layout.")
+@click.option(
+    "--conventions",
+    type=click.Choice(list(PRESETS)),
+    default="timeloop_2022",
+    show_default=True,
+    help="timeloop_2022: the public reference program, its roundings included. micro22: the artifact of the "
+    "Sparseloop paper. smooth: no rounding, differentiable.",
+)
+def evaluate_command(files: tuple[str, ...], json_path: str | None, stats_path: str | None, conventions: str) -> None:
+    """Evaluate the mapping in FILES and print a table.
+
+    FILES are YAML files that together hold architecture, problem and mapping, and usually energy and area tables (ERT,
+    ART); or the one name of a shipped design, see `jaxloop designs`.
+
+    \b
+    Exit status: 0 fine
+                 1 the mapping cannot run on the hardware; table and JSON are
+                   made, a stats file is not
+                 2 bad input, or an output that cannot be written
+    """
+    from ._api import evaluate, load
+    from .report import print_table, stats_text, write_atomically
+
+    with _errors_as_messages():
+        for path in (json_path, stats_path):
+            _check_writable(path, files)
+        _check_names(files)
+        design = load(*files)
+        _show_warnings(design.warnings)
+        evaluation = evaluate(design, conventions=PRESETS[conventions])
+        text = json.dumps(evaluation.to_dict(), indent=2, allow_nan=False) + "\n"
+        if json_path == _STDOUT:
+            click.echo(text, nl=False)
+        elif json_path:
+            write_atomically(json_path, text)
+        if stats_path and evaluation.valid:
+            write_atomically(stats_path, stats_text(evaluation))
+    if json_path != _STDOUT:
+        print_table(evaluation)
+    if not evaluation.valid:
+        _reject(evaluation, stats_path)
+
+
+@main.command("designs")
+def designs_command() -> None:
+    """List the designs that come with jaxloop.
+
+    `jaxloop evaluate NAME` evaluates one.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_lines=True)
+    for head in ("name", "workload"):
+        listing.add_column(head, no_wrap=True)
+    for head in ("what it is", "source"):
+        listing.add_column(head, overflow="fold")
+    for (description, source), group in groupby(shipped(), key=lambda design: (design.description, design.source)):
+        designs = list(group)
+        names = "\n".join(design.name for design in designs)
+        workloads = "\n".join(design.workload for design in designs)
+        listing.add_row(*map(Text, (names, workloads, description, source)))
+    Console().print(listing)
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    if len(names) > 1 and any(map(is_shipped, names)):
+        _fail(f"{name}: no such file (a shipped design is given alone)" for name in names if is_shipped(name))
+
+
+def _check_writable(path: str | None, inputs: tuple[str, ...]) -> None:
+    """Ends the command before any work is done, and anything written, where `path` cannot be written."""
+    if path is None or path == _STDOUT:
+        return
+    target = Path(path)
+    if target.is_dir():
+        _fail([f"cannot write {path}: it is a folder"])
+    if not target.parent.is_dir():
+        _fail([f"cannot write {path}: there is no folder {target.parent}"])
+    if not os.access(target.parent, os.W_OK):
+        _fail([f"cannot write {path}: no permission to write in the folder {target.parent}"])
+    if any(target.resolve() == Path(name).resolve() for name in inputs):
+        _fail([f"cannot write {path}: it is one of the input files"])
+
+
+def _show_warnings(warnings: Iterable[Diagnostic]) -> None:
+    """One line for each thing said, however often the input gives rise to it."""
+    first: dict[tuple[str, str], Diagnostic] = {}
+    repeats: Counter[tuple[str, str]] = Counter()
+    for warning in warnings:
+        said = (warning.message, warning.remedy)
+        first.setdefault(said, warning)
+        repeats[said] += 1
+    for said, warning in first.items():
+        more = f" [and {repeats[said] - 1} more like it]" if repeats[said] > 1 else ""
+        click.secho(f"warning: {warning}{more}", err=True, dim=True)
+
+
+def _reject(evaluation: "Evaluation", stats_path: str | None) -> NoReturn:
+    for reason in evaluation.reasons:
+        click.echo(f"ERROR: {reason}", err=True)
+    if stats_path:
+        click.echo(f"{stats_path} is not written: a stats file cannot say that a mapping is invalid", err=True)
+    raise SystemExit(_INVALID_MAPPING)
+
+
+@contextmanager
+def _errors_as_messages() -> Iterator[None]:
+    """What is wrong with the user's files ends the command with messages, not with a traceback."""
+    try:
+        yield
+    except SpecError as error:
+        _fail(map(str, error.errors))
+    except OSError as error:
+        _fail([str(error)])
+
+
+def _fail(messages: Iterable[str]) -> NoReturn:
+    for message in messages:
+        click.echo(f"error: {message}", err=True)
+    raise SystemExit(_BAD_INPUT)
+
+
+if __name__ == "__main__":
+    main(prog_name="jaxloop")

@@ -1,0 +1,112 @@
+"""Arithmetic that must be right: roundings that decide integers, exact quotients, the greatest common divisor.
+
+XLA turns a division by a broadcast value into a multiplication by its reciprocal, so that `ceil(a / b)` of integers can
+come out one too high. Every rounding of a quotient in the kernel goes through this file. All roundings carry the tangent
+of the unrounded value (straight-through), so that gradients see the trend and not the steps.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+GCD_STEPS = 20
+"""Steps of Euclid's algorithm. Operands that need more have reduced values of at least the 20th Fibonacci number, 6765:
+then no two of fewer than 6765 multiples coincide, and any divisor gives the same multicast groups."""
+
+
+UNROLLED = 16
+"""Longest fold that is unrolled: beyond it, compile time grows more than run time shrinks."""
+
+
+@jax.custom_jvp
+def floor(x: Array) -> Array:
+    return jnp.floor(x)
+
+
+@jax.custom_jvp
+def ceil(x: Array) -> Array:
+    return jnp.ceil(x)
+
+
+@jax.custom_jvp
+def round_half_up(x: Array) -> Array:
+    """Nearest integer, halves upward (for nonnegative values: away from zero)."""
+    return jnp.floor(x + 0.5)
+
+
+@jax.custom_jvp
+def ceil_div(x: Array, b: Array) -> Array:
+    """`ceil(x / b)` for integers `x >= 0`, `b > 0` held as floats, exact below 2^53 (float32: 2^24)."""
+    quotient = jnp.round(x / b)
+    return quotient + (x - quotient * b > 0).astype(quotient.dtype)
+
+
+@jax.custom_jvp
+def floor_div(x: Array, b: Array) -> Array:
+    """`floor(x / b)` for integers `x >= 0`, `b > 0` held as floats, exact below 2^53 (float32: 2^24)."""
+    quotient = jnp.round(x / b)
+    return quotient - (x - quotient * b < 0).astype(quotient.dtype)
+
+
+def _straight_through(rounding):
+    def rule(primals, tangents):
+        (x,), (tangent,) = primals, tangents
+        return rounding(x), tangent
+
+    rounding.defjvp(rule)
+
+
+def _straight_through_quotient(rounding):
+    def rule(primals, tangents):
+        (x, b), (tangent_x, tangent_b) = primals, tangents
+        return rounding(x, b), (tangent_x - x / b * tangent_b) / b
+
+    rounding.defjvp(rule)
+
+
+for _rounding in (floor, ceil, round_half_up):
+    _straight_through(_rounding)
+for _rounding in (ceil_div, floor_div):
+    _straight_through_quotient(_rounding)
+
+
+def exact_divide(x: Array, b: Array) -> Array:
+    """The correctly rounded quotient of finite values. `b + 0 * x` has the full shape of the result, which keeps XLA from
+    replacing the division by a multiplication with a reciprocal."""
+    return x / (b + 0.0 * x)
+
+
+def gcd(x: Array, y: Array) -> Array:
+    """Greatest common divisor of positive integers held as floats; 1 where `GCD_STEPS` steps do not reach it."""
+    larger, smaller = jnp.maximum(x, y), jnp.minimum(x, y)
+    for _ in range(GCD_STEPS):
+        divisor = jnp.maximum(smaller, 1.0)
+        remainder = larger - divisor * floor_div(larger, divisor)
+        done = smaller == 0
+        larger, smaller = jnp.where(done, larger, smaller), jnp.where(done, 0.0, remainder)
+    return jnp.where(smaller == 0, larger, 1.0)
+
+
+def fold(step: Callable[[Any, Any], Any], start: Any, items: Any) -> Any:
+    """`step(carry, item)` over the leading axis of `items` in order; unrolled when short, a scan when long."""
+    count = jax.tree.leaves(items)[0].shape[0]
+    if count <= UNROLLED:
+        for index in range(count):
+            start = step(start, jax.tree.map(lambda leaf, i=index: leaf[i], items))
+        return start
+    return jax.lax.scan(lambda carry, item: (step(carry, item), None), start, items)[0]
+
+
+def stack(arrays: Sequence[Array]) -> Array:
+    """Stacks along a new leading axis after broadcasting, so that shared and batched lanes may be mixed."""
+    return jnp.stack(jnp.broadcast_arrays(*arrays))
+
+
+def product(arrays: Sequence[Array]) -> Array:
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = result * array
+    return result

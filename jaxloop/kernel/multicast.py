@@ -1,0 +1,90 @@
+"""Spatial reuse: how the children of one fan-out share words (spec/dense.md section 4.5).
+
+Children with equal offsets receive the same words; partially overlapping halos are not shared. The histogram "number of
+groups per multiplicity" has a closed form: loops irrelevant to the tensor multiply all multiplicities, an axis moved by one
+rank has no coincidences, an axis moved by two ranks (a sliding window) has those of two arithmetic progressions.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._math import gcd, product, stack
+from ..program import Mapping, Program
+from .tiling import Tiles
+
+
+class Multicast(eqx.Module):
+    """The multicast histogram of one fan-out per level and tensor.
+
+    **Attributes:**
+
+    - `fanout`: children of one instance that are used.
+    - `repeats`: children that share everything (product of the irrelevant spatial loops).
+    - `groups_by_multiple`: number of groups whose multiplicity is `repeats * (index + 1)`.
+    - `groups`: their sum.
+    """
+
+    fanout: Float[Array, "level *#lane"]
+    repeats: Float[Array, "level tensor *#lane"]
+    groups_by_multiple: Float[Array, "multiple level tensor *#lane"]
+    groups: Float[Array, "level tensor *#lane"]
+
+
+def _pair_groups(program: Program, tiles: Tiles) -> Array:
+    """Groups per multiplicity 1, 2, ... of each sliding axis: [multiple, level, tensor, sliding].
+
+    With bounds a, b and coprime strides x, y the number of offsets that occur at least k times is
+    N(k) = max(0, a - (k-1) y) max(0, b - (k-1) x), counted with overlap; its second difference is the histogram.
+    """
+    ranks = program.structure.ranks
+    index = jnp.arange(ranks).reshape((1, 1, 1, ranks) + (1,) * (program.pair_rank.ndim - 3))
+    chosen = (program.pair_rank[:, :, :, None] == index).astype(tiles.fan.dtype)
+    bounds = jnp.sum(chosen[None] * tiles.fan[:, None, None, None], axis=4)
+    strides = jnp.sum(chosen[None] * tiles.below[:, None, None, None], axis=4) * program.pair_coefficient[None]
+    used = strides > 0.0
+    bounds, strides = jnp.where(used, bounds, 1.0), jnp.where(used, strides, 1.0)
+    divisor = gcd(strides[:, :, :, 0], strides[:, :, :, 1])
+    stride_first, stride_second = strides[:, :, :, 0] / divisor, strides[:, :, :, 1] / divisor
+    at_least = [
+        jnp.maximum(bounds[:, :, :, 0] - k * stride_second, 0.0) * jnp.maximum(bounds[:, :, :, 1] - k * stride_first, 0.0)
+        for k in range(program.structure.multicast + 2)
+    ]
+    return stack([a - 2.0 * b + c for a, b, c in zip(at_least, at_least[1:], at_least[2:], strict=False)])
+
+
+def _convolve(first: Array, second: Array) -> Array:
+    """Histogram of the product of two independent multiplicities, cut at the same length."""
+    size = first.shape[0]
+    return stack(
+        [
+            product([jnp.zeros_like(first[0])])
+            + sum(first[d - 1] * second[multiple // d - 1] for d in range(1, multiple + 1) if multiple % d == 0)
+            for multiple in range(1, size + 1)
+        ]
+    )
+
+
+def multicast_groups(program: Program, mapping: Mapping, tiles: Tiles) -> Multicast:
+    structure = program.structure
+    moves = program.projection_extent > 0.0
+    fan = tiles.fan[:, None]
+    fanout = jnp.prod(tiles.fan, axis=1)
+    repeats = jnp.prod(jnp.where(jnp.any(moves, axis=1)[None], 1.0, fan), axis=2)
+    single = moves[:, structure.sliding :]
+    distinct = jnp.prod(jnp.where(single[None], fan[:, :, None], 1.0), axis=(2, 3))
+    if structure.sliding:
+        pairs = _pair_groups(program, tiles)
+        histogram = pairs[:, :, :, 0]
+        for axis in range(1, structure.sliding):
+            histogram = _convolve(histogram, pairs[:, :, :, axis])
+        histogram = histogram * distinct[None]
+    else:
+        histogram = distinct[None]
+    separate = mapping.no_multicast > 0.0
+    alone = fanout[:, None]
+    repeats = jnp.where(separate, 1.0, repeats)
+    first = jnp.where(separate, alone, histogram[0])
+    rest = jnp.where(separate[None], 0.0, histogram[1:])
+    histogram = jnp.concatenate([first[None], rest])
+    return Multicast(fanout=fanout, repeats=repeats, groups_by_multiple=histogram, groups=jnp.sum(histogram, axis=0))

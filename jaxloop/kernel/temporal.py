@@ -1,0 +1,153 @@
+"""Temporal reuse: how many words a child receives over the whole execution (spec/dense.md sections 4.1 to 4.4).
+
+The loops above a child form one list, innermost first. When the innermost active loop advances, only the words that
+enter the tile are delivered (a sliding window); when an outer loop advances, the whole tile is, unless the tile happens to
+move by the same vector. All of it has a closed form in the loop bounds and the shift vectors.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from .._math import stack
+from ..program import Mapping, Program
+from .tiling import Tiles
+
+
+class Loops(eqx.Module):
+    """Temporal loops in their order; the position axis runs innermost first within a level.
+
+    **Attributes:**
+
+    - `advances`: how often each loop is the one that advances (`W` of the spec; 0 for loops of bound 1).
+    - `motion`: net motion of a tile when the loop advances, counted from the start of level 0 (`v - sum of v`).
+    - `motion_before`: the sum of shift vectors over all loops inside each level: `motion + motion_before[s]` is the
+      motion `c` of connection s.
+    - `steps`: product of all bounds of the loops at and above each level.
+    """
+
+    advances: Float[Array, "level position *#lane"]
+    motion: Float[Array, "level position tensor axis *#lane"]
+    motion_before: Float[Array, "level tensor axis *#lane"]
+    steps: Float[Array, "level *#lane"]
+
+
+class Reuse(eqx.Module):
+    """Delivery to one child of each level.
+
+    **Attributes:**
+
+    - `loops`: the ordered loops.
+    - `delivered`: words per child over the whole execution.
+    - `first_motion`, `first_starts`, `first_advances`: shift vector, starts (product of the bounds outside) and advances
+      of the innermost active loop.
+    - `step_words`: words when that loop advances; `whole_words`: words of a whole tile.
+    - `same_motion_advances`: advances of outer loops that move the tile like the innermost one (`E` of the spec).
+    - `reuses`: False where no tile is ever reused: below level 0, and under `no_temporal_reuse`.
+    """
+
+    loops: Loops
+    delivered: Float[Array, "level tensor *#lane"]
+    first_motion: Float[Array, "level tensor axis *#lane"]
+    first_starts: Float[Array, "level *#lane"]
+    first_advances: Float[Array, "level *#lane"]
+    step_words: Float[Array, "level tensor *#lane"]
+    whole_words: Float[Array, "level tensor *#lane"]
+    same_motion_advances: Float[Array, "level tensor *#lane"]
+    reuses: Bool[Array, "level tensor *#lane"]
+
+
+def _ordered(program: Program, mapping: Mapping, tiles: Tiles) -> tuple[Array, Array]:
+    """Bounds [level, position] and shift vectors [level, position, tensor, axis] of the temporal loops in order."""
+    ranks = program.structure.ranks
+    index = jnp.arange(ranks).reshape((1, 1, ranks) + (1,) * (mapping.temporal_order.ndim - 2))
+    chosen = (mapping.temporal_order[:, :, None] == index).astype(mapping.temporal.dtype)
+    bounds = jnp.sum(chosen * mapping.temporal[:, None], axis=2)
+    # a temporal loop steps by all that lies inside it, the spatial loops of its own level included
+    shift = jnp.moveaxis(program.projection, 2, 0)[None] * tiles.fanned[:, :, None, None]
+    return bounds, jnp.sum(chosen[:, :, :, None, None] * shift[:, None], axis=2)
+
+
+def _motions(program: Program, bounds: Array, shift: Array) -> tuple[Array, Array]:
+    """`motion` and `motion_before` of `Loops`."""
+    structure = program.structure
+    taken = (bounds > 1.0).astype(bounds.dtype) if structure.conventions.second_index_motion else bounds - 1.0
+    carried = shift * taken[:, :, None, None]
+    within, total = [], jnp.zeros_like(carried[:, 0])
+    for position in range(structure.ranks):
+        within.append(total)
+        total = total + carried[:, position]
+    before, inside = [], jnp.zeros_like(total[0])
+    for s in range(structure.levels):
+        before.append(inside)
+        inside = inside + total[s]
+    motion_before = stack(before)
+    return shift - jnp.moveaxis(stack(within), 0, 1) - motion_before[:, None], motion_before
+
+
+def _repetitions(program: Program, bounds: Array) -> tuple[Array, Array]:
+    """How often each loop is started (product of all bounds outside it) [level, position], and `Loops.steps`."""
+    within, repeats = [], jnp.ones_like(bounds[:, 0])
+    for position in reversed(range(program.structure.ranks)):
+        within.insert(0, repeats)
+        repeats = repeats * bounds[:, position]
+    outside, steps, above = [], [], jnp.ones_like(repeats[0])
+    for s in reversed(range(program.structure.levels)):
+        outside.insert(0, above)
+        above = above * repeats[s]
+        steps.insert(0, above)
+    return jnp.moveaxis(stack(within), 0, 1) * stack(outside)[:, None], stack(steps)
+
+
+def _spread(mask: Array, value: Array, leading: int) -> Array:
+    """`mask` with unit axes inserted after its first `leading` axes, so that it selects among `value`s."""
+    return mask.reshape(mask.shape[:leading] + (1,) * (value.ndim - mask.ndim) + mask.shape[leading:])
+
+
+def _first_active(program: Program, bounds: Array, values: tuple[Array, ...], defaults: tuple[float, ...]):
+    """Per level, each of `values` [level, position, ...] at the innermost loop of bound > 1 at or above that level."""
+    active = bounds > 1.0
+    any_active = jnp.any(active, axis=1)
+    firsts = []
+    for value, default in zip(values, defaults, strict=True):
+        found = jnp.full_like(value[:, 0], default)
+        for position in reversed(range(program.structure.ranks)):
+            found = jnp.where(_spread(active[:, position], found, 1), value[:, position], found)
+        beyond, first = jnp.full_like(found[0], default), []
+        for s in reversed(range(program.structure.levels)):
+            beyond = jnp.where(_spread(any_active[s], beyond, 0), found[s], beyond)
+            first.insert(0, beyond)
+        firsts.append(stack(first))
+    return firsts
+
+
+def temporal_reuse(program: Program, mapping: Mapping, tiles: Tiles) -> Reuse:
+    bounds, shift = _ordered(program, mapping, tiles)
+    motion, motion_before = _motions(program, bounds, shift)
+    starts, steps = _repetitions(program, bounds)
+    advances = (bounds - 1.0) * starts
+    first_motion, first_starts, first_advances = _first_active(
+        program, bounds, (shift, starts, advances), (0.0, 1.0, 0.0)
+    )
+    whole = tiles.child_words
+    step = whole - jnp.prod(jnp.maximum(tiles.child_extent - jnp.abs(first_motion), 0.0), axis=2)
+    same = []
+    for s in range(program.structure.levels):
+        matches = jnp.all(motion[s:] == (first_motion[s] - motion_before[s])[None, None], axis=3)
+        moved = jnp.sum(jnp.where(matches, advances[s:, :, None], 0.0), axis=(0, 1))
+        same.append(moved - first_advances[s][None])  # the innermost loop matches itself
+    same_motion = stack(same)
+
+    reuses = jnp.concatenate([jnp.zeros_like(mapping.keep[:1]), 1.0 - mapping.no_temporal_reuse[:-1]]) > 0.0
+    delivered = whole * (first_starts[:, None] - same_motion) + step * (first_advances[:, None] + same_motion)
+    return Reuse(
+        loops=Loops(advances=advances, motion=motion, motion_before=motion_before, steps=steps),
+        delivered=jnp.where(reuses, delivered, whole * steps[:, None]),
+        first_motion=first_motion,
+        first_starts=first_starts,
+        first_advances=first_advances,
+        step_words=step,
+        whole_words=whole,
+        same_motion_advances=same_motion,
+        reuses=reuses,
+    )

@@ -1,0 +1,96 @@
+"""Size classes: few array sizes for all designs, so that different designs share an executable.
+
+A padding level stores nothing and has no loops; it lies outside all real ones. A padding rank has size 1, a padding
+tensor no axes, a padding axis no ranks. None of them changes a number.
+"""
+
+import math
+from dataclasses import dataclass
+
+from ..conventions import Conventions
+from ..program import Structure
+from ..spec.architecture import Architecture
+from ..spec.einsum import Einsum, Tensor
+
+LEVELS = (4, 6, 8, 12, 16, 24, 32)
+RANKS = (4, 8, 16, 32)
+TENSORS = (3, 4, 6, 8, 16)
+AXES = (4, 8, 16)
+MULTICAST = (8, 32, 128)
+ELEMENTS = (64, 1024, 4096)
+"""Children that one enumeration of links can hold; a wider fan-out is evaluated without and says so."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the arrays must hold."""
+
+    levels: int
+    ranks: int
+    tensors: int
+    axes: int
+    sliding: int
+    multicast: int
+    irregular: bool
+
+
+def _up(value: int, classes: tuple[int, ...]) -> int:
+    """The smallest class that holds `value`; itself beyond the largest."""
+    return next((c for c in classes if c >= value), value)
+
+
+def sliding_axes(tensor: Tensor) -> list[int]:
+    """Indices of the axes that two ranks move."""
+    return [i for i, axis in enumerate(tensor.axes) if len(axis.ranks) == 2]
+
+
+def is_irregular(tensor: Tensor) -> bool:
+    """No closed form of the multicast groups: an axis moved by three ranks or more, or a rank that moves two axes."""
+    moved = [rank for axis in tensor.axes for rank in axis.ranks]
+    return any(len(axis.ranks) > 2 for axis in tensor.axes) or len(moved) != len(set(moved))
+
+
+def exact_sizes(einsum: Einsum, architecture: Architecture) -> Sizes:
+    sliding = max((len(sliding_axes(t)) for t in einsum.tensors), default=0)
+    return Sizes(
+        levels=len(architecture.levels),
+        ranks=len(einsum.ranks),
+        tensors=len(einsum.tensors),
+        axes=max(1, max(len(t.axes) for t in einsum.tensors)),
+        sliding=sliding,
+        # a group of m children on one sliding axis needs at least m * m children
+        multicast=max(1, math.isqrt(architecture.compute.instances)) if sliding else 1,
+        irregular=any(is_irregular(t) for t in einsum.tensors),
+    )
+
+
+def class_sizes(sizes: Sizes) -> Sizes:
+    """The size class of a design."""
+    return Sizes(
+        levels=_up(sizes.levels, LEVELS),
+        ranks=_up(sizes.ranks, RANKS),
+        tensors=_up(sizes.tensors, TENSORS),
+        axes=_up(sizes.axes, AXES),
+        sliding=_up(sizes.sliding, (2,)) if sizes.sliding else 0,
+        multicast=_up(sizes.multicast, MULTICAST) if sizes.sliding else 1,
+        irregular=sizes.irregular,
+    )
+
+
+def structure_of(sizes: Sizes, conventions: Conventions) -> Structure:
+    return Structure(
+        levels=sizes.levels,
+        ranks=sizes.ranks,
+        tensors=sizes.tensors,
+        axes=sizes.axes,
+        sliding=sizes.sliding,
+        multicast=sizes.multicast,
+        irregular=sizes.irregular,
+        elements=0,
+        conventions=conventions,
+    )
+
+
+def element_class(compute_instances: int) -> int:
+    """Children that an enumeration must hold: no legal fan-out exceeds the number of compute units."""
+    return min(_up(compute_instances, ELEMENTS), ELEMENTS[-1])

@@ -1,0 +1,64 @@
+"""LoopNest -> `Mapping`: factors, orders and masks as padded arrays."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._errors import Diagnostics, Place
+from ..program import Mapping, Structure
+from ..spec.einsum import Einsum
+from ..spec.mapping import LevelNest, Loop, LoopNest
+
+
+def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mapping:
+    """A mapping as numpy arrays without lanes, padded to `structure`.
+
+    **Raises:** `SpecError` for imperfect factors, which the closed form does not cover.
+    """
+    _refuse_imperfect(nest)
+    ranks = {rank: i for i, rank in enumerate(einsum.ranks)}
+    tensors = [t.name for t in einsum.tensors]
+    shape = (structure.levels, structure.ranks)
+    temporal, spatial_x, spatial_y = np.ones(shape), np.ones(shape), np.ones(shape)
+    temporal_order = np.tile(np.arange(structure.ranks, dtype=np.int32), (structure.levels, 1))
+    spatial_order = temporal_order.copy()
+    masks = {
+        name: np.zeros((structure.levels, structure.tensors))
+        for name in ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast")
+    }
+    for s, level in enumerate(nest.levels):
+        for loops, factors in (
+            (level.temporal, temporal),
+            (level.spatial_x, spatial_x),
+            (level.spatial_y, spatial_y),
+        ):
+            for loop in loops:
+                factors[s, ranks[loop.rank]] = loop.bound
+        temporal_order[s] = _order(level.temporal, ranks, structure.ranks)
+        spatial_order[s] = _order((*level.spatial_x, *level.spatial_y), ranks, structure.ranks)
+        for name, mask in masks.items():
+            mask[s, : len(tensors)] = [tensor in getattr(level, name) for tensor in tensors]
+    return Mapping(temporal, spatial_x, spatial_y, temporal_order, spatial_order, **masks)
+
+
+def _order(loops: Sequence[Loop], ranks: dict[str, int], count: int) -> np.ndarray:
+    """The ranks of `loops` innermost first, then those without a loop."""
+    listed = list(dict.fromkeys(ranks[loop.rank] for loop in loops))
+    return np.array(listed + [r for r in range(count) if r not in listed], np.int32)
+
+
+def _refuse_imperfect(nest: LoopNest) -> None:
+    report = Diagnostics()
+    for level in nest.levels:
+        for loop in _loops(level):
+            if not loop.is_perfect:
+                report.error(
+                    Place("", 0, f"mapping.{level.level}"),
+                    f"imperfect factor {loop.rank}={loop.bound},{loop.residual} at level {level.level} is not modeled yet",
+                    "use factors whose product is the rank's size",
+                )
+    report.raise_if_errors()
+
+
+def _loops(level: LevelNest) -> tuple[Loop, ...]:
+    return (*level.temporal, *level.spatial_x, *level.spatial_y)

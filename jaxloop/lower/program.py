@@ -1,0 +1,181 @@
+"""Design -> `Program`: workload and hardware as padded arrays."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._errors import Diagnostic, Diagnostics, Place
+from ..conventions import Conventions
+from ..program import Names, Program, Structure
+from ..spec.architecture import Architecture, Storage
+from ..spec.design import Design
+from ..spec.einsum import Einsum
+from .classes import Sizes, class_sizes, exact_sizes, sliding_axes, structure_of
+from .costs import Costs, lower_costs
+
+LEVEL_LEAVES: dict[str, tuple[Callable[[Storage], Any], float]] = {
+    "size": (lambda level: level.size, np.inf),
+    "multiple_buffering": (lambda level: level.multiple_buffering, 1.0),
+    "min_utilization": (lambda level: level.min_utilization, 0.0),
+    "word_bits": (lambda level: level.word_bits, 16.0),
+    "block_size": (lambda level: level.block_size, 1.0),
+    "cluster_size": (lambda level: level.cluster_size, 1.0),
+    "mesh_x": (lambda level: level.mesh_x, 1.0),
+    "mesh_y": (lambda level: level.mesh_y, 1.0),
+    "read_bandwidth": (lambda level: level.read_bandwidth, np.inf),
+    "write_bandwidth": (lambda level: level.write_bandwidth, np.inf),
+    "shared_bandwidth": (lambda level: level.shared_bandwidth, np.inf),
+    "latency": (lambda level: level.network.fill_latency + level.network.drain_latency, 0.0),
+    "reduction_supported": (lambda level: level.reduction_supported, 1.0),
+    "network_word_bits": (lambda level: level.network.word_bits, 16.0),
+    "tile_width": (lambda level: level.network.tile_width, -1.0),
+    "energy_per_hop": (lambda level: level.network.energy_per_hop, -1.0),
+    "router_energy": (lambda level: level.network.router_energy, 0.0),
+}
+"""Leaf of `Program` -> where it comes from, and its value where the file gives none or the level is padding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A design as arrays: `program` with numpy leaves without lanes, its `names`, the true (unpadded) `sizes`, where each
+    energy came from, and what lowering had to say."""
+
+    program: Program
+    names: Names
+    sizes: Sizes
+    provenance: dict[tuple[str, str], str]
+    warnings: tuple[Diagnostic, ...]
+
+
+def lower(design: Design, conventions: Conventions, *, exact: bool = False) -> Lowered:
+    """Lowers workload and hardware.
+
+    **Arguments:**
+
+    - `exact`: arrays of the design's own sizes instead of its size class: for hot batches.
+
+    **Raises:** `SpecError` for what the kernel does not model.
+    """
+    report = Diagnostics()
+    _refuse_unmodeled(design, report)
+    report.raise_if_errors()
+    costs = lower_costs(design, conventions, report)
+    true_sizes = exact_sizes(design.einsum, design.architecture)
+    sizes = true_sizes if exact else class_sizes(true_sizes)
+    leaves = _workload_leaves(design.einsum, sizes) | _hardware_leaves(design.architecture, costs, sizes)
+    program = Program(structure=structure_of(sizes, conventions), **leaves)
+    return Lowered(program, _names(design), true_sizes, costs.provenance, tuple(report.warnings))
+
+
+def _refuse_unmodeled(design: Design, report: Diagnostics) -> None:
+    if design.sparse.has_effect:
+        report.error(
+            Place("", 0, "sparse_optimizations"),
+            "sparse acceleration features (representation formats, gating, skipping) are read but not evaluated yet",
+            "remove the key to evaluate the design as dense",
+        )
+
+
+def _names(design: Design) -> Names:
+    architecture = design.architecture
+    return Names(
+        ranks=design.einsum.ranks,
+        tensors=tuple(t.name for t in design.einsum.tensors),
+        levels=tuple(level.name for level in architecture.levels),
+        compute=architecture.compute.name,
+        networks=tuple(architecture.network_name(s) for s in range(len(architecture.levels))),
+    )
+
+
+def _workload_leaves(einsum: Einsum, sizes: Sizes) -> dict[str, np.ndarray]:
+    rank_index = {rank: i for i, rank in enumerate(einsum.ranks)}
+    rank_sizes = np.ones(sizes.ranks)
+    rank_sizes[: len(einsum.ranks)] = einsum.sizes
+    projection = np.zeros((sizes.tensors, sizes.axes, sizes.ranks))
+    extent = np.zeros_like(projection)
+    pair_rank = np.zeros((sizes.tensors, sizes.sliding, 2), np.int32)
+    pair_coefficient = np.zeros((sizes.tensors, sizes.sliding, 2))
+    is_output, is_tensor = np.zeros(sizes.tensors), np.zeros(sizes.tensors)
+    for t, tensor in enumerate(einsum.tensors):
+        is_output[t], is_tensor[t] = tensor.is_output, 1.0
+        # the sliding axes come first, then whatever else fits into the places of sliding axes
+        first = sliding_axes(tensor)
+        rest = [a for a in range(len(tensor.axes)) if a not in first]
+        for place, a in enumerate(first + rest):
+            axis = tensor.axes[a]
+            for term in axis.terms:
+                projection[t, place, rank_index[term.rank]] += term.coefficient
+                extent[t, place, rank_index[term.rank]] += abs(term.coefficient)
+            if place < sizes.sliding:
+                for side, rank in enumerate(axis.ranks[:2]):
+                    pair_rank[t, place, side] = rank_index[rank]
+                    pair_coefficient[t, place, side] = abs(projection[t, place, rank_index[rank]])
+    return {
+        "rank_sizes": rank_sizes,
+        "projection": projection,
+        "projection_extent": extent,
+        "pair_rank": pair_rank,
+        "pair_coefficient": pair_coefficient,
+        "is_output": is_output,
+        "is_tensor": is_tensor,
+    }
+
+
+def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Sizes) -> dict[str, np.ndarray]:
+    count = len(architecture.levels)
+
+    def padded(values: Any, default: float) -> np.ndarray:
+        leaf = np.full(sizes.levels, default, float)
+        leaf[:count] = [default if value is None else value for value in values]
+        return leaf
+
+    leaves = {
+        name: padded([read(level) for level in architecture.levels], default)
+        for name, (read, default) in LEVEL_LEAVES.items()
+    }
+    energy = np.zeros((costs.energy.shape[0], sizes.levels, sizes.tensors))
+    energy[:, :count] = costs.energy[:, :, None]
+    compute = architecture.compute
+    return leaves | {
+        "action_energy": energy,
+        "address_energy": padded(costs.address_energy, 0.0),
+        "area": padded(costs.area, 0.0),
+        "wire_energy": padded(costs.wire_energy, -1.0),
+        "compute_energy": np.asarray(costs.compute_energy, float),
+        "compute_area": np.asarray(costs.compute_area, float),
+        "compute_mesh_x": np.asarray(compute.mesh_x, float),
+        "compute_mesh_y": np.asarray(compute.mesh_y, float),
+    }
+
+
+def crop(program: Program, sizes: Sizes, structure: Structure) -> Program:
+    """The program without its padding, for reports. Leaves without lanes."""
+    level, rank, tensor, axis = (slice(n) for n in (sizes.levels, sizes.ranks, sizes.tensors, sizes.axes))
+    places: dict[str, tuple[slice, ...]] = dict.fromkeys([*LEVEL_LEAVES, "address_energy", "area", "wire_energy"], (level,))
+    places |= {
+        "rank_sizes": (rank,),
+        "projection": (tensor, axis, rank),
+        "projection_extent": (tensor, axis, rank),
+        "pair_rank": (tensor, slice(sizes.sliding)),
+        "pair_coefficient": (tensor, slice(sizes.sliding)),
+        "is_output": (tensor,),
+        "is_tensor": (tensor,),
+        "action_energy": (slice(None), level, tensor),
+    }
+    leaves = {name: getattr(program, name)[index] for name, index in places.items()}
+    scalars = ("compute_energy", "compute_area", "compute_mesh_x", "compute_mesh_y")
+    return Program(structure=structure, **leaves, **{name: getattr(program, name) for name in scalars})
+
+
+def to_device(tree: Any, dtype: Any) -> Any:
+    """The crossing from numpy to jax: every float leaf in `dtype`, every integer leaf in int32."""
+
+    def convert(leaf: Any) -> jax.Array:
+        array = np.asarray(leaf)
+        return jnp.asarray(array.astype(np.int32 if np.issubdtype(array.dtype, np.integer) else dtype))
+
+    return jax.tree.map(convert, tree)

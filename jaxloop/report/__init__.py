@@ -1,0 +1,5 @@
+"""What is made of an `Evaluation`: a table on the screen, a Timeloop-style stats file."""
+
+from .files import write_atomically as write_atomically
+from .stats import stats_text as stats_text
+from .table import print_table as print_table, table as table

@@ -1,0 +1,155 @@
+"""Runs the kernel over many lanes, chunk by chunk, on all cores.
+
+Two executables serve a design. The first holds the closed form and takes a chunk of lanes; it also reports the lanes in
+which link transfers might matter. Only those go through the second, which enumerates the children of fan-outs.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import jax
+import numpy as np
+
+from ..kernel.evaluate import evaluate
+from ..lower.classes import element_class
+from ..lower.program import to_device
+from ..program import Mapping, Program, Structure
+from ..result import Evaluation
+
+RECORD_FIELDS = ("record_multicast", "record_scatter", "record_accesses")
+BATCH_FIELDS = tuple(
+    name for name in Evaluation.__dataclass_fields__ if name != "context" and name not in RECORD_FIELDS
+)
+"""Fields that a batch can give: records differ in number from mapping to mapping."""
+
+CHUNK_BYTES = 2**20
+"""Temporaries of one chunk: half of a core's second-level cache."""
+
+ENUMERATED_LANES = 32
+"""Lanes per call of the enumerating executable."""
+
+Leaves = dict[str, np.ndarray]
+
+
+def lane_bytes(structure: Structure, itemsize: int) -> int:
+    """Rough size of the temporaries of one lane: a few arrays over loops, tensors and axes dominate."""
+    loops = structure.levels * structure.ranks * structure.tensors * structure.axes
+    return itemsize * (3 * loops + structure.levels * structure.tensors * (40 + 4 * structure.multicast))
+
+
+def chunk_lanes(structure: Structure, itemsize: int) -> int:
+    """Lanes per chunk: a power of two whose temporaries stay in cache."""
+    lanes = CHUNK_BYTES // lane_bytes(structure, itemsize)
+    return int(min(max(2 ** int(np.log2(max(lanes, 1))), 32), 4096))
+
+
+@partial(jax.jit, static_argnames="fields")
+def _closed_form(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+    result = evaluate(program, mapping)
+    return {name: getattr(result, name) for name in fields}
+
+
+@partial(jax.jit, static_argnames="fields")
+def _enumerating(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+    result = jax.vmap(evaluate)(program, mapping)
+    return {name: getattr(result, name) for name in fields}
+
+
+def compilations() -> dict[str, int]:
+    """Executables that this process holds, by kind: what the tests count."""
+    return {"closed_form": _closed_form._cache_size(), "enumerating": _enumerating._cache_size()}
+
+
+def _precision(dtype: np.dtype):
+    """float64 needs jax's 64-bit mode: switched on around the call and for this thread only."""
+    return jax.enable_x64(np.dtype(dtype).itemsize == 8)
+
+
+def _enumerated(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> Leaves:
+    """`program` and `mapping` with leading lanes on every leaf."""
+    widest = int(np.max(program.compute_mesh_x * program.compute_mesh_y))
+    structure = program.structure.with_elements(element_class(widest))
+    wider = Program(structure=structure, **{n: getattr(program, n) for n in _leaf_names(program)})
+    return jax.device_get(_enumerating(wider, mapping, fields))
+
+
+def _leaf_names(program: Program) -> list[str]:
+    return [name for name in program.__dataclass_fields__ if name != "structure"]
+
+
+def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluation:
+    """One mapping with every field. Leaves of arguments and result are numpy arrays without lanes."""
+    fields = (*BATCH_FIELDS, *RECORD_FIELDS)
+    with _precision(dtype):
+        lanes = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], (program, mapping)), dtype)
+        result = jax.device_get(_closed_form(*lanes, fields))
+        values = {name: leaf[..., 0] for name, leaf in result.items()}
+        if values["needs_enumeration"]:
+            lanes = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[None], (program, mapping)), dtype)
+            values = {name: leaf[0] for name, leaf in _enumerated(*lanes, fields).items()}
+    return Evaluation(**values)
+
+
+def evaluate_lanes(
+    program: Program,
+    mapping: Mapping,
+    dtype: np.dtype,
+    fields: tuple[str, ...] = BATCH_FIELDS,
+    chunk: int | None = None,
+) -> Leaves:
+    """Many evaluations.
+
+    **Arguments:** leaves are numpy arrays with a trailing lane axis of 1 or B; at least one has B.
+
+    **Returns:** `{field: array}` with a leading axis of B.
+    """
+    lanes = max(leaf.shape[-1] for leaf in jax.tree.leaves((program, mapping)))
+    size = min(chunk or chunk_lanes(program.structure, np.dtype(dtype).itemsize), lanes)
+    wanted = (*fields, "needs_enumeration") if "needs_enumeration" not in fields else fields
+    with _precision(dtype):
+        shared = to_device(jax.tree.map(lambda leaf: leaf if leaf.shape[-1] == 1 else None, (program, mapping)), dtype)
+
+    def run(start: int) -> Leaves:
+        stop = min(start + size, lanes)
+
+        def cut(leaf: np.ndarray, resident: jax.Array | None) -> np.ndarray | jax.Array:
+            if resident is not None:
+                return resident
+            part = leaf[..., start:stop]
+            missing = size - (stop - start)
+            part = np.concatenate([part, np.repeat(part[..., -1:], missing, axis=-1)], axis=-1) if missing else part
+            return part.astype(np.int32 if np.issubdtype(part.dtype, np.integer) else dtype)
+
+        with _precision(dtype):
+            pieces = jax.tree.map(cut, (program, mapping), shared, is_leaf=lambda leaf: leaf is None)
+            result = jax.device_get(_closed_form(*pieces, wanted))
+        return {name: np.moveaxis(leaf, -1, 0)[: stop - start] for name, leaf in result.items()}
+
+    starts = range(0, lanes, size)
+    if len(starts) == 1:
+        parts = [run(0)]
+    else:
+        first = run(0)  # compiles once before the threads start
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = [first, *pool.map(run, starts[1:])]
+    results = {name: np.concatenate([part[name] for part in parts]) for name in wanted}
+    _correct_links(program, mapping, dtype, results)
+    return {name: results[name] for name in fields}
+
+
+def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves) -> None:
+    """Replaces, in place, the results of lanes in which links may matter."""
+    unsure = np.flatnonzero(results["needs_enumeration"])
+    fields = tuple(results)
+    for begin in range(0, len(unsure), ENUMERATED_LANES):
+        chosen = unsure[begin : begin + ENUMERATED_LANES]
+        padded = np.resize(chosen, ENUMERATED_LANES)
+
+        def gather(leaf: np.ndarray, lanes: np.ndarray = padded) -> np.ndarray:
+            return np.moveaxis(leaf[..., lanes if leaf.shape[-1] > 1 else np.zeros_like(lanes)], -1, 0)
+
+        with _precision(dtype):
+            corrected = _enumerated(*to_device(jax.tree.map(gather, (program, mapping)), dtype), fields)
+        for name, leaf in corrected.items():
+            results[name][chosen] = leaf[: len(chosen)]

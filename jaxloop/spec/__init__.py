@@ -1,0 +1,1 @@
+"""What a design is, as frozen dataclasses: no arrays, no jax, no dialect of any input file."""

@@ -1,0 +1,77 @@
+"""Sparse acceleration features (SAFs): representation formats, gating, skipping (spec/inputs.md section 6)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RankFormat(StrEnum):
+    UOP = "UOP"
+    CP = "CP"
+    B = "B"
+    RLE = "RLE"
+    UB = "UB"
+
+
+class ActionKind(StrEnum):
+    GATING = "gating"
+    SKIPPING = "skipping"
+    SPATIAL_SKIPPING = "skipping_spatial"
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRank:
+    """One rank of a representation. Word bits are None where the level's default applies; `flattened` holds groups of
+    ranks that this format rank merges."""
+
+    format: RankFormat
+    payload_word_bits: int | None = None
+    metadata_word_bits: int | None = None
+    flattened: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFormat:
+    """The representation of one tensor at one level, ranks outermost first."""
+
+    tensor: str
+    ranks: tuple[FormatRank, ...]
+    inner_to_outer: bool = False
+    compression_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intersection:
+    """Accesses to `target` are removed where a tensor of `condition_on` is empty."""
+
+    target: str
+    condition_on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOptimization:
+    """One gating or skipping group: the analyser picks one of `options`."""
+
+    kind: ActionKind
+    options: tuple[Intersection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTarget:
+    """What one level (or the compute units) does about zeros."""
+
+    level: str
+    formats: tuple[TensorFormat, ...] = ()
+    actions: tuple[ActionOptimization, ...] = ()
+    compute: tuple[ActionKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SparseOptimizations:
+    """All targets. `is_present` tells an empty key from an absent one (it selects the layout of the stats file)."""
+
+    targets: tuple[SparseTarget, ...] = ()
+    is_present: bool = False
+
+    @property
+    def has_effect(self) -> bool:
+        return any(t.formats or t.actions or t.compute for t in self.targets)
