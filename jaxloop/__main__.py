@@ -52,9 +52,9 @@ def main() -> None:
 @main.command("evaluate")
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @click.option(
-    "--json", "json_path", metavar="FILE", help="Write all numbers as JSON; '-': to the standard output, no table."
+    "--json", "json_path", metavar="FILE", help="Write all numbers as JSON ('-': to the standard output, no table)."
 )
-@click.option("--stats", "stats_path", metavar="FILE", help="Write a stats file in Timeloop's layout.")
+@click.option("--stats", "stats_path", metavar="FILE", help="Write a stats file in Timeloop's layout ('-': likewise).")
 @click.option(
     "--conventions",
     type=click.Choice(list(PRESETS)),
@@ -76,8 +76,10 @@ def evaluate_command(files: tuple[str, ...], json_path: str | None, stats_path: 
                  2 bad input, or an output that cannot be written
     """
     from ._api import evaluate, load
-    from .report import print_table, stats_text, write_atomically
+    from .report import print_table, stats_text
 
+    if json_path and json_path == stats_path:
+        raise click.UsageError(f"--json and --stats cannot both go to {json_path}")
     with _errors_as_messages():
         for path in (json_path, stats_path):
             _check_writable(path, files)
@@ -85,14 +87,11 @@ def evaluate_command(files: tuple[str, ...], json_path: str | None, stats_path: 
         design = load(*files)
         _show_warnings(design.warnings)
         evaluation = evaluate(design, conventions=PRESETS[conventions])
-        text = json.dumps(evaluation.to_dict(), indent=2, allow_nan=False) + "\n"
-        if json_path == _STDOUT:
-            click.echo(text, nl=False)
-        elif json_path:
-            write_atomically(json_path, text)
+        if json_path:
+            _deliver(json_path, json.dumps(evaluation.to_dict(), indent=2, allow_nan=False) + "\n")
         if stats_path and evaluation.valid:
-            write_atomically(stats_path, stats_text(evaluation))
-    if json_path != _STDOUT:
+            _deliver(stats_path, stats_text(evaluation))
+    if _STDOUT not in (json_path, stats_path):
         print_table(evaluation)
     if not evaluation.valid:
         _reject(evaluation, stats_path)
@@ -142,6 +141,15 @@ def _check_writable(path: str | None, inputs: tuple[str, ...]) -> None:
         _fail([f"cannot write {path}: it is one of the input files"])
 
 
+def _deliver(path: str, text: str) -> None:
+    from .report import write_atomically
+
+    if path == _STDOUT:
+        click.echo(text, nl=False)
+    else:
+        write_atomically(path, text)
+
+
 def _show_warnings(warnings: Iterable[Diagnostic]) -> None:
     """One line for each thing said, however often the input gives rise to it."""
     first: dict[tuple[str, str], Diagnostic] = {}
@@ -159,7 +167,7 @@ def _reject(evaluation: "Evaluation", stats_path: str | None) -> NoReturn:
     for reason in evaluation.reasons:
         click.echo(f"ERROR: {reason}", err=True)
     if stats_path:
-        click.echo(f"{stats_path} is not written: a stats file cannot say that a mapping is invalid", err=True)
+        click.echo("no stats file is written: it could not say that the mapping is invalid", err=True)
     raise SystemExit(_INVALID_MAPPING)
 
 
@@ -170,6 +178,8 @@ def _errors_as_messages() -> Iterator[None]:
         yield
     except SpecError as error:
         _fail(map(str, error.errors))
+    except BrokenPipeError:
+        raise  # the reader of a pipe has seen enough: click ends quietly
     except OSError as error:
         _fail([str(error)])
 

@@ -12,11 +12,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-GCD_STEPS = 20
-"""Steps of Euclid's algorithm. Operands that need more have reduced values of at least the 20th Fibonacci number, 6765:
-then no two of fewer than 6765 multiples coincide, and any divisor gives the same multicast groups."""
-
-
 UNROLLED = 16
 """Longest fold that is unrolled: beyond it, compile time grows more than run time shrinks."""
 
@@ -80,14 +75,16 @@ def exact_divide(x: Array, b: Array) -> Array:
 
 
 def gcd(x: Array, y: Array) -> Array:
-    """Greatest common divisor of positive integers held as floats; 1 where `GCD_STEPS` steps do not reach it."""
-    larger, smaller = jnp.maximum(x, y), jnp.minimum(x, y)
-    for _ in range(GCD_STEPS):
+    """Greatest common divisor of positive integers held as floats, by Euclid's algorithm; its tangent is zero."""
+
+    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        larger, smaller = pair
         divisor = jnp.maximum(smaller, 1.0)
         remainder = larger - divisor * floor_div(larger, divisor)
-        done = smaller == 0
-        larger, smaller = jnp.where(done, larger, smaller), jnp.where(done, 0.0, remainder)
-    return jnp.where(smaller == 0, larger, 1.0)
+        return jnp.where(smaller == 0, larger, smaller), jnp.where(smaller == 0, 0.0, remainder)
+
+    x, y = jnp.broadcast_arrays(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
+    return jax.lax.while_loop(lambda pair: jnp.any(pair[1] > 0.0), step, (jnp.maximum(x, y), jnp.minimum(x, y)))[0]
 
 
 def fold(step: Callable[[Any, Any], Any], start: Any, items: Any) -> Any:

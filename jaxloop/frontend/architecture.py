@@ -3,11 +3,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .._errors import Place
 from ..spec.architecture import Architecture, Compute, Storage
-from .attributes import misplaced, read_compute, read_storage
+from .attributes import misplaced, read_compute, read_mesh, read_storage
 from .nodes import Map, Node, Scalar, tags_in
 from .schema import Reader
 
@@ -31,10 +31,12 @@ _COMPONENT_SILENT = ("actions", "required_actions", "area_scale", "energy_scale"
 
 @dataclass(frozen=True)
 class Hardware:
-    """What the section holds. `unmodeled` gives the class of each component that is no storage and no compute."""
+    """What the section holds. `unmodeled` gives the class of each component that is no storage and no compute,
+    `uncounted` the components whose number of instances is wrong (an error is recorded)."""
 
     architecture: Architecture
-    unmodeled: dict[str, str] = field(default_factory=dict)
+    unmodeled: dict[str, str]
+    uncounted: set[str]
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,11 @@ def _is_other_format(reader: Reader, map: Map) -> bool:
             "write the hardware as a Timeloop v0.3 tree (`architecture: {version: 0.3, subtree: ...}`)",
         )
     elif _number(text) == 0.4 or "nodes" in map or v04 is not None:
-        sign = f'"version: {text}"' if _number(text) == 0.4 else f'"{v04}"' if v04 else "`nodes:`"
-        place = map.place_of("version" if _number(text) == 0.4 else "nodes")
+        sign, place = "`nodes:`", map.place_of("nodes")
+        if _number(text) == 0.4:
+            sign, place = f'"version: {text}"', map.place_of("version")
+        elif v04 is not None:
+            sign, place = f'"{v04}"', tags[v04]
         reader.error(
             place,
             f"{sign} marks the v0.4 dialect, which is not read yet",
@@ -180,7 +185,8 @@ def _flat(reader: Reader, top: Map) -> list[_Component]:
 
 
 def _name_and_count(reader: Reader, map: Map) -> tuple[str, int]:
-    """The name before the first bracket, and the replicas that its range `[a..b]` stands for."""
+    """The name before the first bracket, and the replicas that its range `[a..b]` stands for (0: the range is
+    wrong)."""
     text = reader.text(map.get("name"), "the name") or ""
     name, bracket, _ = text.partition("[")
     inside = _RANGE.search(text)
@@ -193,7 +199,7 @@ def _name_and_count(reader: Reader, map: Map) -> tuple[str, int]:
             f'the range in the name "{text}" is not [first..last]',
             "write two whole numbers, as in PE[0..15]; expressions are not understood",
         )
-        return name, 1
+        return name, 0
     return name, int(bounds.group(2)) - int(bounds.group(1)) + 1
 
 
@@ -217,6 +223,7 @@ def _assemble(reader: Reader, top: Map, components: list[_Component]) -> Hardwar
     compute: Compute | None = None
     unmodeled: dict[str, str] = {}
     places: dict[str, Place] = {}
+    uncounted: set[str] = set()
     for component in components:
         name = component.name or _DEFAULT_COMPUTE
         if component.kind in ("storage", "compute"):
@@ -226,17 +233,24 @@ def _assemble(reader: Reader, top: Map, components: list[_Component]) -> Hardwar
                     f'the name "{name}" is also used at line {places[name].line}',
                     "give each level a name of its own",
                 )
+                uncounted.add(name)
+                continue
             places[name] = component.place
-        if component.kind == "storage":
-            levels.append(read_storage(reader, name, component.class_name, component.attributes, component.instances))
-        elif component.kind == "compute":
-            if compute is not None:
-                reader.error(
-                    component.place,
-                    f'there are two compute components, "{name}" and "{compute.name}"',
-                    "keep the one that performs the operations",
-                )
-            compute = compute or read_compute(reader, name, component.attributes, component.instances)
+        if component.kind == "compute" and compute is not None:
+            reader.error(
+                component.place,
+                f'there are two compute components, "{name}" and "{compute.name}"',
+                "keep the one that performs the operations",
+            )
+        elif component.kind in ("storage", "compute"):
+            mesh = read_mesh(reader, name, component.attributes, component.instances)
+            if mesh is None:
+                uncounted.add(name)
+            if component.kind == "compute":
+                compute = read_compute(reader, name, component.attributes, mesh or (1, 1))
+            else:
+                level = read_storage(reader, name, component.class_name, component.attributes, mesh or (1, 1))
+                levels.append(level)
         else:
             unmodeled[name] = component.class_name
             _report_unmodeled(reader, component)
@@ -247,8 +261,8 @@ def _assemble(reader: Reader, top: Map, components: list[_Component]) -> Hardwar
     if compute is None or not levels:
         return None
     architecture = Architecture(compute, tuple(levels))
-    _check_fanouts(reader, architecture, places)
-    return Hardware(architecture, unmodeled)
+    _check_fanouts(reader, architecture, places, uncounted)
+    return Hardware(architecture, unmodeled, uncounted)
 
 
 def _report_unmodeled(reader: Reader, component: _Component) -> None:
@@ -268,13 +282,16 @@ def _report_unmodeled(reader: Reader, component: _Component) -> None:
         )
 
 
-def _check_fanouts(reader: Reader, architecture: Architecture, places: dict[str, Place]) -> None:
+def _check_fanouts(reader: Reader, architecture: Architecture, places: dict[str, Place], uncounted: set[str]) -> None:
+    """The instances of each level must divide those of what lies below; levels for which they do not are added to
+    `uncounted`."""
+    unknown = frozenset(uncounted)
     inner: Compute | Storage = architecture.compute
     for outer in architecture.levels:
-        for axis in ("mesh_x", "mesh_y"):
-            inside, outside = getattr(inner, axis), getattr(outer, axis)
+        pairs = {"meshX": (inner.mesh_x, outer.mesh_x), "meshY": (inner.mesh_y, outer.mesh_y)}
+        for key, (inside, outside) in pairs.items() if unknown.isdisjoint((inner.name, outer.name)) else ():
             if inside % outside != 0:
-                key = {"mesh_x": "meshX", "mesh_y": "meshY"}[axis]
+                uncounted.update((inner.name, outer.name))
                 reader.error(
                     places[inner.name],
                     f'"{inner.name}" has {inner.instances} instances ({key} {inside}), the level above it'

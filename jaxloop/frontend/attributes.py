@@ -22,7 +22,7 @@ _MESH = {
     "mesh_y": _attribute(Kind.POSITIVE, "meshY"),
 }
 
-STORAGE: Mapping[str, Attribute] = _MESH | {
+STORAGE: Mapping[str, Attribute] = {
     "word_bits": _attribute(Kind.POSITIVE, "word_bits", "word_width", "datawidth"),
     "block_size": _attribute(Kind.POSITIVE, "block_size", "n_words"),
     "cluster_size": _attribute(Kind.POSITIVE, "cluster_size"),
@@ -59,11 +59,13 @@ STORAGE: Mapping[str, Attribute] = _MESH | {
     "concordant_traversal": _attribute(Kind.FLAG, "concordant_compressed_tile_traversal"),
 }
 
-COMPUTE: Mapping[str, Attribute] = _MESH | {
+COMPUTE: Mapping[str, Attribute] = {
     "word_bits": _attribute(Kind.POSITIVE, "word_bits", "datawidth"),
     "energy": _attribute(Kind.COST, "energy"),
     "area": _attribute(Kind.COST, "area"),
 }
+
+_SIZES = ("entries", "depth", "size_kib")
 
 _REFUSED_FLAGS = {
     "tile_partition_supported": "partitioned tiles are not modeled (nor by the reference)",
@@ -88,8 +90,8 @@ _ESTIMATOR_ONLY = frozenset(
 """Attributes that only an energy estimator reads: silent."""
 
 
-def read_storage(reader: Reader, name: str, class_name: str, map: Map, instances: int | None) -> Storage:
-    """One storage level from its attributes. `instances` follows from the ranges in the tree (None: not given)."""
+def read_storage(reader: Reader, name: str, class_name: str, map: Map, mesh: tuple[int, int]) -> Storage:
+    """One storage level of `mesh` instances from its attributes."""
     values = reader.attributes(map, STORAGE)
     _refuse(reader, name, map)
     _report_unused(reader, name, map, STORAGE)
@@ -109,7 +111,6 @@ def read_storage(reader: Reader, name: str, class_name: str, map: Map, instances
         reader.error(
             map.place_of("min_utilization"), f'level "{name}" has a minimum utilization but no size', "give it a size"
         )
-    mesh_x, mesh_y = _mesh(reader, name, map, values, instances)
     read_bandwidth, write_bandwidth = _bandwidths(reader, name, map, values)
     address_energy = values["address_energy"]
     cluster_area = values["cluster_area"]
@@ -122,8 +123,8 @@ def read_storage(reader: Reader, name: str, class_name: str, map: Map, instances
         size=size,
         multiple_buffering=_or(values["multiple_buffering"], 1.0),
         min_utilization=_or(values["min_utilization"], 0.0),
-        mesh_x=mesh_x,
-        mesh_y=mesh_y,
+        mesh_x=mesh[0],
+        mesh_y=mesh[1],
         read_bandwidth=read_bandwidth,
         write_bandwidth=write_bandwidth,
         shared_bandwidth=values["shared_bandwidth"],
@@ -139,13 +140,12 @@ def read_storage(reader: Reader, name: str, class_name: str, map: Map, instances
     )
 
 
-def read_compute(reader: Reader, name: str, map: Map, instances: int | None) -> Compute:
-    """The compute units from their attributes; `instances` as in `read_storage`."""
+def read_compute(reader: Reader, name: str, map: Map, mesh: tuple[int, int]) -> Compute:
+    """The compute units, `mesh` of them, from their attributes."""
     values = reader.attributes(map, COMPUTE)
     _refuse(reader, name, map)
     _report_unused(reader, name, map, COMPUTE)
-    mesh_x, mesh_y = _mesh(reader, name, map, values, instances)
-    return Compute(name, _or(values["word_bits"], 16), mesh_x, mesh_y, values["energy"], values["area"])
+    return Compute(name, _or(values["word_bits"], 16), *mesh, values["energy"], values["area"])
 
 
 def names_of(table: Mapping[str, Attribute]) -> list[str]:
@@ -200,7 +200,8 @@ def _size(
         return depth * block_size
     if size_kib is not None:
         return size_kib * 1024 * 8 // word_bits
-    if not is_dram:
+    is_given = any(map.get(key) is not None for field in _SIZES for key in STORAGE[field].names)
+    if not is_dram and not is_given:
         reader.error(
             map.place,
             f'level "{name}" has no size',
@@ -209,13 +210,20 @@ def _size(
     return None
 
 
-def _mesh(reader: Reader, name: str, map: Map, values: dict[str, Any], instances: int | None) -> tuple[int, int]:
+def read_mesh(reader: Reader, name: str, map: Map, instances: int | None) -> tuple[int, int] | None:
+    """Instances along X and Y (spec/inputs.md 1.4). `instances` follows from the ranges in the tree; None: not given,
+    0: unknown because a range is wrong. None with an error when they do not form a mesh."""
+    errors = len(reader.diagnostics.errors)
+    values = reader.attributes(map, _MESH)
     mesh_x, mesh_y = values["mesh_x"], values["mesh_y"]
     total = values["instances"] if values["instances"] is not None else instances
+    if total == 0 or len(reader.diagnostics.errors) > errors:
+        return None
+    if total is None and mesh_x is not None and mesh_y is not None:
+        return mesh_x, mesh_y
     if total is None:
-        if mesh_x is None or mesh_y is None:
-            reader.error(map.place, f'"{name}" does not say how many instances it has', "give `instances`")
-        return mesh_x or 1, mesh_y or 1
+        reader.error(map.place, f'"{name}" does not say how many instances it has', "give `instances`")
+        return None
     if mesh_x is None and mesh_y is None:
         return total, 1
     given = {key: side for key, side in (("meshX", mesh_x), ("meshY", mesh_y)) if side is not None}
@@ -227,6 +235,7 @@ def _mesh(reader: Reader, name: str, map: Map, values: dict[str, Any], instances
             + " and ".join(f"{key} {side}" for key, side in given.items()),
             "meshX x meshY must equal the number of instances (ranges [a..b] or `instances`)",
         )
+        return None
     rest = max(1, total // product)
     return mesh_x or rest, mesh_y or rest
 
@@ -291,7 +300,7 @@ def _refuse(reader: Reader, name: str, map: Map) -> None:
 
 def _report_unused(reader: Reader, name: str, map: Map, table: Mapping[str, Attribute]) -> None:
     """One warning per probable misspelling and one for all other attributes that the model does not use."""
-    known = names_of(table)
+    known = names_of(table) + names_of(_MESH)
     handled = {*known, *_REFUSED_FLAGS, *_NETWORK_KEYS, "network_type"}
     unused: list[str] = []
     place: Place | None = None
@@ -321,5 +330,5 @@ _NO_MISSPELLING = frozenset({"read_energy", "write_energy", "update_energy"})
 
 def misplaced(keys: Iterable[str]) -> list[str]:
     """Those of `keys` that are attributes of levels, for a warning where attributes have no effect."""
-    known = {*names_of(STORAGE), *names_of(COMPUTE)} - _ESTIMATOR_ONLY
+    known = {*names_of(STORAGE), *names_of(COMPUTE), *names_of(_MESH)} - _ESTIMATOR_ONLY
     return [key for key in keys if canonical(key) in known]

@@ -52,7 +52,8 @@ def read_files(paths: Sequence[str | os.PathLike[str]]) -> Design:
                 continue
             texts[path] = Path(path).read_text(encoding="utf-8")
         except OSError as error:
-            unreadable.append(Diagnostic(Place(path), f"cannot read the file: {error.strerror or error}"))
+            message = f"cannot read the file: {error.strerror or error}"
+            unreadable.append(Diagnostic(Place(path), message, "check the path"))
         except UnicodeDecodeError:
             unreadable.append(Diagnostic(Place(path), "the file is not UTF-8 text", "give YAML files only"))
     return _read(texts, unreadable)
@@ -126,9 +127,10 @@ def _problem(reader: Reader, tree: Tree) -> Workload | None:
 
 def _architecture(reader: Reader, tree: Tree) -> Hardware | None:
     root = tree.root
-    section = root.get("arch") or root.get("architecture")
     if root.get("arch") is not None and root.get("architecture") is not None:
         reader.error(root.place_of("architecture"), "both `arch` and `architecture` are given", "keep one of them")
+        return None
+    section = root.get("arch") or root.get("architecture")
     if section is None:
         if tree.is_complete:
             reader.error(root.place, "no file has the key `architecture`", "give a file with the hardware")

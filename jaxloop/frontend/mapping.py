@@ -87,6 +87,7 @@ class _Builder:
         self._tensors = [tensor.name for tensor in workload.einsum.tensors] if workload is not None else None
         levels = hardware.architecture.levels if hardware is not None else ()
         self._levels = {level.name: _Level() for level in levels}
+        self._is_partial = False
 
     def add(self, map: Map) -> None:
         """Takes one directive in."""
@@ -116,7 +117,7 @@ class _Builder:
         directive = self._directive(map, target, kind)
         if kind == "temporal":
             level.temporal = directive
-        elif self._hardware is None or self._has_fanout(target, directive, self._hardware.architecture):
+        elif self._hardware is None or self._has_fanout(target, directive, self._hardware):
             level.spatial = directive
 
     def _target(self, map: Map) -> str | None:
@@ -132,6 +133,9 @@ class _Builder:
             remedy += ": the fan-out to the compute units is a spatial directive of the innermost level"
         elif name in self._hardware.unmodeled:
             class_name = self._hardware.unmodeled[name]
+            if not class_name:  # an error already, at the component
+                self._is_partial = True
+                return None
             message = f'"{name}" has the class "{class_name}", which is no storage class, so it is not modeled'
             remedy = "give it a class that contains `storage`, `SRAM` or `regfile`, and its own class in `subclass`"
         else:
@@ -174,11 +178,12 @@ class _Builder:
         reuse = {key: self._reader.names(map.get(key), self._tensors, "tensor") for key in _REUSE if key in _KEYS[kind]}
         return _Directive(map.place, factors, permutation, len(permutation) if split is None else split, reuse)
 
-    def _has_fanout(self, target: str, directive: _Directive, architecture: Architecture) -> bool:
+    def _has_fanout(self, target: str, directive: _Directive, hardware: Hardware) -> bool:
+        architecture = hardware.architecture
         index = list(self._levels).index(target)
-        if architecture.fanout(index) != (1, 1):
-            return True
         inner = architecture.levels[index - 1] if index else architecture.compute
+        if architecture.fanout(index) != (1, 1) or not hardware.uncounted.isdisjoint((inner.name, target)):
+            return True
         message = (
             f'level "{target}" has no fan-out: it and "{inner.name}" below it have {inner.instances} instances each'
         )
@@ -194,7 +199,7 @@ class _Builder:
     def check_products(self, place: Place, workload: Workload) -> None:
         """The loops over each dimension must multiply to its size (all faulty dimensions are reported)."""
         for rank, size in workload.einsum.size_of.items():
-            if rank in workload.unsized:
+            if rank in workload.unsized or self._is_partial:
                 continue
             last, chain, has_full = 0, [], False
             for name, level in reversed(self._levels.items()):

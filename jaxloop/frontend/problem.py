@@ -131,6 +131,7 @@ def _report_misspelled(reader: Reader, instance: Map, known: list[str]) -> None:
 
 def _tensors(reader: Reader, shape: Map, ranks: list[str], coefficients: dict[str, int]) -> tuple[Tensor, ...]:
     tensors: dict[str, Tensor] = {}
+    has_output = False
     if shape.get("data_spaces") is None:
         reader.error(shape.place, "the shape has no `data-spaces`", "list its tensors")
         return ()
@@ -146,9 +147,10 @@ def _tensors(reader: Reader, shape: Map, ranks: list[str], coefficients: dict[st
         if name in tensors:
             reader.error(map.place_of("name"), f'the tensor "{name}" is listed twice', "rename one")
             continue
-        is_output = bool(reader.value(map.get("read_write"), Kind.FLAG))
-        tensors[name] = Tensor(name, _projection(reader, map, name, ranks, coefficients), is_output)
-    if tensors and not any(tensor.is_output for tensor in tensors.values()):
+        is_output = reader.value(map.get("read_write"), Kind.FLAG)
+        has_output = has_output or is_output is not False and map.get("read_write") is not None
+        tensors[name] = Tensor(name, _projection(reader, map, name, ranks, coefficients), bool(is_output))
+    if tensors and not has_output:
         reader.error(shape.place_of("data_spaces"), "no tensor is written", "mark the output with `read-write: true`")
     return tuple(tensors.values())
 

@@ -29,9 +29,8 @@ def storage_energy(program: Program, traffic: Traffic) -> StorageEnergy:
     used = traffic.instances_x * traffic.instances_y
     rows = floor_div(program.mesh_x * program.mesh_y, program.cluster_size)
     clusters = jnp.minimum(used, rows)
-    shared_by = (used / jnp.maximum(clusters, 1.0))[:, None]
     return StorageEnergy(
-        energy_pj=energy / shared_by * traffic.instances,
+        energy_pj=energy * (clusters / used)[:, None] * traffic.instances,
         address_pj=traffic.address_generations * program.address_energy[:, None] * clusters[:, None],
         clusters=clusters,
     )

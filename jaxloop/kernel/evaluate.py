@@ -11,7 +11,7 @@ from .latency import latency
 from .links import enumerate_records
 from .multicast import Multicast, multicast_groups
 from .network import network_use
-from .records import Records, closed_form_records, link_candidates
+from .records import Records, closed_form_records, links_possible
 from .temporal import Reuse, temporal_reuse
 from .tiling import Tiles, tile_boxes
 from .traffic import storage_traffic
@@ -94,13 +94,13 @@ def _records(
     never = jnp.zeros_like(reuse.loops.steps[0], dtype=bool)
     if not (structure.conventions.link_transfers or structure.irregular):
         return closed_form_records(multicast, reuse.delivered), never, never
-    candidates = link_candidates(program, tiles, reuse, multicast, mapping.no_link_transfer)
+    no_link = mapping.no_link_transfer
     if not structure.conventions.link_transfers:
-        candidates = jnp.zeros_like(candidates)
+        no_link = jnp.ones_like(no_link)
     if structure.elements:
-        records, uncounted = enumerate_records(program, mapping, tiles, reuse, multicast, candidates)
+        records, uncounted = enumerate_records(program, mapping, tiles, reuse, multicast, no_link)
         return records, never, uncounted
-    unsure = jnp.any(candidates, axis=(0, 1, 2, 3))
+    unsure = links_possible(program, tiles, reuse, multicast, no_link)
     if structure.irregular:
         unsure = unsure | jnp.any(multicast.fanout > 1.0, axis=0)
     return closed_form_records(multicast, reuse.delivered), unsure, never

@@ -14,66 +14,24 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._math import floor_div
 from ..program import Mapping, Program
+from .fanout import FanOut, fan_outs
 from .multicast import Multicast
-from .records import Records
+from .records import Records, after_partial, link_candidates
 from .temporal import Reuse
 from .tiling import Tiles
 
 
-class Grid(eqx.Module):
-    """The children of one level, as digits of its spatial loops: X loops first, innermost first.
-
-    **Attributes:** `bounds` of each digit; `shifts`: offset of a tensor's tile per digit and axis; `radix`: product of the
-    bounds inside; `used`: children in use; `width`, `height`: of the grid in which neighbours are found.
-    """
-
-    bounds: Float[Array, "level digit"]
-    shifts: Float[Array, "level digit tensor axis"]
-    radix: Float[Array, "level digit"]
-    used: Float[Array, " level"]
-    width: Float[Array, " level"]
-    height: Float[Array, " level"]
-
-
-def _grid(program: Program, mapping: Mapping, tiles: Tiles) -> Grid:
-    order = mapping.spatial_order
-    along_x = jnp.take_along_axis(mapping.spatial_x, order, axis=1)
-    along_y = jnp.take_along_axis(mapping.spatial_y, order, axis=1)
-    step = jnp.take_along_axis(tiles.below, order, axis=1)
-    coefficient = jnp.moveaxis(program.projection, 2, 0)[order]
-    bounds = jnp.concatenate([along_x, along_y], axis=1)
-    steps = jnp.concatenate([step, step * along_x], axis=1)
-    radix = jnp.concatenate([jnp.ones_like(bounds[:, :1]), jnp.cumprod(bounds[:, :-1], axis=1)], axis=1)
-    inner_x = jnp.concatenate([program.compute_mesh_x[None], program.mesh_x[:-1]])
-    inner_y = jnp.concatenate([program.compute_mesh_y[None], program.mesh_y[:-1]])
-    return Grid(
-        bounds=bounds,
-        shifts=jnp.concatenate([coefficient, coefficient], axis=1) * steps[:, :, None, None],
-        radix=radix,
-        used=jnp.prod(bounds, axis=1),
-        width=jnp.maximum(floor_div(inner_x, program.mesh_x), jnp.prod(along_x, axis=1)),
-        height=jnp.maximum(floor_div(inner_y, program.mesh_y), jnp.prod(along_y, axis=1)),
-    )
-
-
 class _Children(eqx.Module):
-    """The children of one (level, tensor): offsets of their tiles, and the offset of any child by number."""
+    """The children of one (level, tensor): their numbers and the keys of their tiles' offsets."""
 
-    bounds: Float[Array, " digit"]
-    radix: Float[Array, " digit"]
-    shifts: Float[Array, "digit axis"]
+    number: Float[Array, " element"]
+    key: Float[Array, " element"]
     used: Float[Array, ""]
     width: Float[Array, ""]
     height: Float[Array, ""]
-    number: Float[Array, " element"]
 
-    def offsets(self, numbers: Float[Array, " element"]) -> Float[Array, "element axis"]:
-        quotient = floor_div(jnp.maximum(numbers, 0.0)[:, None], self.radix)
-        digits = quotient - self.bounds * floor_div(quotient, self.bounds)
-        return jnp.sum(digits[:, :, None] * self.shifts, axis=1)
-
-    def linked(self, motion: Float[Array, " axis"]) -> Bool[Array, " element"]:
-        """Children whose tile after `motion` is a neighbour's tile before it. The numbers are decoded with the physical
+    def linked(self, motion_key: Float[Array, ""]) -> Bool[Array, " element"]:
+        """Children whose tile after the motion is a neighbour's tile before it. The numbers are decoded with the physical
         grid's width, though they count along the mapped one: so does the reference."""
         row = floor_div(self.number, self.width)
         column = self.number - row * self.width
@@ -84,22 +42,28 @@ class _Children(eqx.Module):
             (-1.0, wide & (column > 0.0)),
             (1.0, wide & (column < self.width - 1.0)),
         )
-        wanted = self.offsets(self.number) + motion
         found = jnp.zeros_like(self.number, dtype=bool)
         for step, exists in neighbours:
             other = self.number + step
             inside = exists & (other >= 0.0) & (other < self.used)
-            found = found | (inside & jnp.all(self.offsets(other) == wanted, axis=1))
+            place = jnp.clip(other, 0.0, self.number.shape[0] - 1.0).astype(jnp.int32)
+            found = found | (inside & (self.key[place] == self.key + motion_key))
         return found & (self.number < self.used)
 
     def histogram(self, members: Bool[Array, " element"], separate: Bool[Array, ""]) -> Float[Array, " multiple"]:
         """Number of groups of equal offsets among `members`, per multiplicity 1, 2, ..."""
-        offsets = self.offsets(self.number)
-        equal = jnp.all(offsets[:, None] == offsets[None], axis=2) & members[None]
+        equal = (self.key[:, None] == self.key[None]) & members[None]
         count = jnp.where(separate, 1, jnp.sum(equal, axis=1))
-        multiples = jnp.arange(1, self.number.shape[0] + 1)
-        total = jnp.sum((count[None] == multiples[:, None]) & members[None], axis=1)
-        return (total / multiples).astype(self.number.dtype)
+        size = self.number.shape[0]
+        total = jnp.zeros(size, self.number.dtype).at[jnp.maximum(count, 1) - 1].add(members.astype(self.number.dtype))
+        return total / jnp.arange(1, size + 1)
+
+
+def _children(program: Program, fan: FanOut, s: Array, t: Array) -> _Children:
+    number = jnp.arange(program.structure.elements, dtype=fan.used.dtype)
+    quotient = floor_div(number[:, None], fan.radix[s][None])
+    digits = quotient - fan.bounds[s] * floor_div(quotient, fan.bounds[s][None])
+    return _Children(number, digits @ fan.step_key[s][:, t], fan.used[s], fan.width[s], fan.height[s])
 
 
 def _record_places(elements: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -118,21 +82,22 @@ def enumerate_records(
     tiles: Tiles,
     reuse: Reuse,
     multicast: Multicast,
-    candidates: Bool[Array, "level outer position tensor"],
+    no_link: Float[Array, "level tensor"],
 ) -> tuple[Records, Bool[Array, ""]]:
     """The traffic records with links, and whether some candidate's fan-out exceeds `Structure.elements`."""
     structure = program.structure
-    grid = _grid(program, mapping, tiles)
-    fits = grid.used <= structure.elements
+    fan = fan_outs(program, mapping, tiles)
+    candidates, keys = link_candidates(program, tiles, reuse, multicast, fan, no_link)
+    fits = fan.used <= structure.elements
     state = _Accumulation(
-        table=jnp.zeros((_record_places(structure.elements)[0].size, structure.levels, structure.tensors), grid.used.dtype),
+        table=jnp.zeros((_record_places(structure.elements)[0].size, structure.levels, structure.tensors), fan.used.dtype),
         links=jnp.zeros_like(reuse.delivered),
         served=jnp.zeros_like(reuse.delivered),
     )
-    base = _base_histogram(program, mapping, grid, multicast)
+    base = _base_histogram(program, mapping, fan, multicast)
     counted = candidates & fits[:, None, None, None]
     running = jnp.cumsum(counted.reshape(-1))
-    walk = _Walk(program, mapping, grid, reuse, jnp.sum(base.groups, axis=0))
+    walk = _Walk(program, mapping, fan, reuse, keys, jnp.sum(base.groups, axis=0))
 
     def step(carry: tuple[Int[Array, ""], _Accumulation]):
         index, state = carry
@@ -160,14 +125,7 @@ class _Base(eqx.Module):
     groups: Float[Array, "multiple level tensor"]
 
 
-def _children(program: Program, grid: Grid, s: Array, t: Array) -> _Children:
-    number = jnp.arange(program.structure.elements, dtype=grid.used.dtype)
-    return _Children(
-        grid.bounds[s], grid.radix[s], grid.shifts[s][:, t], grid.used[s], grid.width[s], grid.height[s], number
-    )
-
-
-def _base_histogram(program: Program, mapping: Mapping, grid: Grid, multicast: Multicast) -> _Base:
+def _base_histogram(program: Program, mapping: Mapping, fan: FanOut, multicast: Multicast) -> _Base:
     structure = program.structure
     closed = multicast.groups_by_multiple
     multiple = jnp.arange(1, closed.shape[0] + 1, dtype=closed.dtype)[:, None, None]
@@ -176,7 +134,7 @@ def _base_histogram(program: Program, mapping: Mapping, grid: Grid, multicast: M
 
     def count(place: Array) -> Array:
         s, t = place // structure.tensors, place % structure.tensors
-        children = _children(program, grid, s, t)
+        children = _children(program, fan, s, t)
         return children.histogram(children.number < children.used, mapping.no_multicast[s, t] > 0.0)
 
     places = jnp.arange(structure.levels * structure.tensors)
@@ -191,28 +149,27 @@ class _Walk(eqx.Module):
 
     program: Program
     mapping: Mapping
-    grid: Grid
+    fan: FanOut
     reuse: Reuse
+    keys: Float[Array, "level outer position tensor"]
     groups: Float[Array, "level tensor"]
 
     def _weight(self, s: Array, outer: Array, position: Array, t: Array) -> Array:
-        """How often the loop's advance delivers a linkable tile. After a partial delivery the innermost loop's next
-        advance is linkable, after a full one only if the whole tile is new (4.4)."""
-        reuse, ranks = self.reuse, self.program.structure.ranks
-        advances = reuse.loops.advances[outer, position]
-        active = (reuse.loops.advances > 0.0) & (jnp.arange(self.program.structure.levels) >= s)[:, None]
-        is_innermost = jnp.argmax(active.reshape(-1)) == outer * ranks + position
+        """How often the loop's advance delivers a linkable tile: always, but for the innermost loop with partial
+        deliveries."""
+        reuse, structure = self.reuse, self.program.structure
+        active = (reuse.loops.advances > 0.0) & (jnp.arange(structure.levels) >= s)[:, None]
+        is_innermost = jnp.argmax(active.reshape(-1)) == outer * structure.ranks + position
         partial = reuse.reuses[s, t] & (reuse.step_words[s, t] < reuse.whole_words[s, t])
-        repeats = reuse.first_advances[s] / reuse.first_starts[s] * reuse.same_motion_advances[s, t]
-        return jnp.where(partial & is_innermost, repeats, advances)
+        repeats = after_partial(self.program, reuse)[s, t]
+        return jnp.where(partial & is_innermost, repeats, reuse.loops.advances[outer, position])
 
     def add_loop(self, state: _Accumulation, s: Array, outer: Array, position: Array, t: Array) -> _Accumulation:
         reuse = self.reuse
-        motion = reuse.loops.motion[outer, position, t] + reuse.loops.motion_before[s, t]
         words = jnp.where(reuse.reuses[s, t], reuse.step_words[s, t], reuse.whole_words[s, t])
         served = self._weight(s, outer, position, t) * words
-        children = _children(self.program, self.grid, s, t)
-        linked = children.linked(motion)
+        children = _children(self.program, self.fan, s, t)
+        linked = children.linked(self.keys[s, outer, position, t])
         rest = (children.number < children.used) & ~linked
         groups = children.histogram(rest, self.mapping.no_multicast[s, t] > 0.0)
         served = jnp.where(jnp.sum(groups) < self.groups[s, t], served, 0.0)

@@ -7,9 +7,10 @@ rank has no coincidences, an axis moved by two ranks (a sliding window) has thos
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._math import gcd, product, stack
+from .._math import gcd
 from ..program import Mapping, Program
 from .tiling import Tiles
 
@@ -46,23 +47,29 @@ def _pair_groups(program: Program, tiles: Tiles) -> Array:
     bounds, strides = jnp.where(used, bounds, 1.0), jnp.where(used, strides, 1.0)
     divisor = gcd(strides[:, :, :, 0], strides[:, :, :, 1])
     stride_first, stride_second = strides[:, :, :, 0] / divisor, strides[:, :, :, 1] / divisor
-    at_least = [
-        jnp.maximum(bounds[:, :, :, 0] - k * stride_second, 0.0) * jnp.maximum(bounds[:, :, :, 1] - k * stride_first, 0.0)
-        for k in range(program.structure.multicast + 2)
-    ]
-    return stack([a - 2.0 * b + c for a, b, c in zip(at_least, at_least[1:], at_least[2:], strict=False)])
+    first, second = bounds[:, :, :, 0], bounds[:, :, :, 1]
+    count = _leading(jnp.arange(program.structure.multicast + 2, dtype=first.dtype), first)
+    at_least = jnp.maximum(first[None] - count * stride_second[None], 0.0) * jnp.maximum(
+        second[None] - count * stride_first[None], 0.0
+    )
+    return at_least[:-2] - 2.0 * at_least[1:-1] + at_least[2:]
+
+
+def _leading(values: Array, like: Array) -> Array:
+    """A vector as the leading axis in front of the axes of `like`."""
+    return values.reshape(values.shape + (1,) * like.ndim)
 
 
 def _convolve(first: Array, second: Array) -> Array:
     """Histogram of the product of two independent multiplicities, cut at the same length."""
     size = first.shape[0]
-    return stack(
-        [
-            product([jnp.zeros_like(first[0])])
-            + sum(first[d - 1] * second[multiple // d - 1] for d in range(1, multiple + 1) if multiple % d == 0)
-            for multiple in range(1, size + 1)
-        ]
-    )
+    divisors = [[d for d in range(1, multiple + 1) if multiple % d == 0] for multiple in range(1, size + 1)]
+    rows = max(map(len, divisors))
+    # one column per product; places beyond its divisors point at a zero behind the histogram
+    left = np.array([[d[row] - 1 if row < len(d) else size for d in divisors] for row in range(rows)])
+    right = np.array([[m // d[row] - 1 if row < len(d) else size for m, d in enumerate(divisors, 1)] for row in range(rows)])
+    padded = [jnp.concatenate([histogram, jnp.zeros_like(histogram[:1])]) for histogram in (first, second)]
+    return jnp.sum(padded[0][left] * padded[1][right], axis=0)
 
 
 def multicast_groups(program: Program, mapping: Mapping, tiles: Tiles) -> Multicast:

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._math import floor, fold, stack
+from .._math import floor, floor_div, fold, stack
 from ..program import Program
 from .traffic import Traffic
 
@@ -23,13 +23,13 @@ class NetworkUse(eqx.Module):
 def hop_energy(program: Program) -> Array:
     """pJ per word and hop, per level (9.2, 9.3). The hop length is that of the tile below, taken from the areas, unless
     given."""
-    inner_area, inner_instances = program.compute_area, program.compute_mesh_x * program.compute_mesh_y
-    tile_areas = []
+    instances = program.mesh_x * program.mesh_y
+    inner = stack([program.compute_mesh_x * program.compute_mesh_y, *instances[:-1]])
+    children = floor_div(inner, instances)
+    tile, tile_areas = program.compute_area, []
     for s in range(program.structure.levels):
-        tile_areas.append(inner_area)
-        instances = program.mesh_x[s] * program.mesh_y[s]
-        inner_area = program.area[s] + inner_area * floor(inner_instances / instances)
-        inner_instances = instances
+        tile_areas.append(tile)
+        tile = program.area[s] + tile * children[s]
     area = stack(tile_areas)
     side = jnp.where(area > 0.0, jnp.sqrt(jnp.where(area > 0.0, area, 1.0)), 0.0)
     width = jnp.where(program.tile_width >= 0.0, program.tile_width, side)

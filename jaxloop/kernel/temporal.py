@@ -99,26 +99,19 @@ def _repetitions(program: Program, bounds: Array) -> tuple[Array, Array]:
     return jnp.moveaxis(stack(within), 0, 1) * stack(outside)[:, None], stack(steps)
 
 
-def _spread(mask: Array, value: Array, leading: int) -> Array:
-    """`mask` with unit axes inserted after its first `leading` axes, so that it selects among `value`s."""
-    return mask.reshape(mask.shape[:leading] + (1,) * (value.ndim - mask.ndim) + mask.shape[leading:])
-
-
-def _first_active(program: Program, bounds: Array, values: tuple[Array, ...], defaults: tuple[float, ...]):
-    """Per level, each of `values` [level, position, ...] at the innermost loop of bound > 1 at or above that level."""
-    active = bounds > 1.0
+def _first_active(program: Program, bounds: Array, values: Array, default: Array) -> Array:
+    """Per level, the row of `values` [level, position, item] of the innermost loop of bound > 1 at or above that level;
+    `default` [item] where all loops have bound 1."""
+    structure, active = program.structure, bounds > 1.0
+    found = jnp.broadcast_to(default[None], values[:, 0].shape)
+    for position in reversed(range(structure.ranks)):
+        found = jnp.where(active[:, position][:, None], values[:, position], found)
     any_active = jnp.any(active, axis=1)
-    firsts = []
-    for value, default in zip(values, defaults, strict=True):
-        found = jnp.full_like(value[:, 0], default)
-        for position in reversed(range(program.structure.ranks)):
-            found = jnp.where(_spread(active[:, position], found, 1), value[:, position], found)
-        beyond, first = jnp.full_like(found[0], default), []
-        for s in reversed(range(program.structure.levels)):
-            beyond = jnp.where(_spread(any_active[s], beyond, 0), found[s], beyond)
-            first.insert(0, beyond)
-        firsts.append(stack(first))
-    return firsts
+    beyond, first = found[0] * 0.0 + default, []
+    for s in reversed(range(structure.levels)):
+        beyond = jnp.where(any_active[s][None], found[s], beyond)
+        first.insert(0, beyond)
+    return stack(first)
 
 
 def temporal_reuse(program: Program, mapping: Mapping, tiles: Tiles) -> Reuse:
@@ -126,13 +119,18 @@ def temporal_reuse(program: Program, mapping: Mapping, tiles: Tiles) -> Reuse:
     motion, motion_before = _motions(program, bounds, shift)
     starts, steps = _repetitions(program, bounds)
     advances = (bounds - 1.0) * starts
-    first_motion, first_starts, first_advances = _first_active(
-        program, bounds, (shift, starts, advances), (0.0, 1.0, 0.0)
-    )
+    structure = program.structure
+    lane = shift.shape[4:]
+    shift_items = shift.reshape(shift.shape[:2] + (structure.tensors * structure.axes, *lane))
+    items = jnp.concatenate([shift_items, *(x[:, :, None] + 0.0 * shift_items[:, :, :1] for x in (starts, advances))], axis=2)
+    default = jnp.zeros_like(items[0, 0]).at[-2].set(1.0)
+    first = _first_active(program, bounds, items, default)
+    first_motion = first[:, :-2].reshape((structure.levels, structure.tensors, structure.axes, *lane))
+    first_starts, first_advances = first[:, -2], first[:, -1]
     whole = tiles.child_words
     step = whole - jnp.prod(jnp.maximum(tiles.child_extent - jnp.abs(first_motion), 0.0), axis=2)
     same = []
-    for s in range(program.structure.levels):
+    for s in range(structure.levels):
         matches = jnp.all(motion[s:] == (first_motion[s] - motion_before[s])[None, None], axis=3)
         moved = jnp.sum(jnp.where(matches, advances[s:, :, None], 0.0), axis=(0, 1))
         same.append(moved - first_advances[s][None])  # the innermost loop matches itself

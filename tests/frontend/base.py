@@ -130,9 +130,9 @@ TEXTS = {
 }
 
 
-def edited(*edits: tuple[str, str, str]) -> dict[str, str]:
+def edited(*edits: tuple[str, str, str], base: dict[str, str] | None = None) -> dict[str, str]:
     """The base texts after replacements `(file, old, new)`; `old` must occur exactly once."""
-    texts = dict(TEXTS)
+    texts = dict(TEXTS if base is None else base)
     for file, old, new in edits:
         assert texts[file].count(old) == 1, f"{old!r} occurs {texts[file].count(old)} times in {file}"
         texts[file] = texts[file].replace(old, new)
@@ -163,9 +163,9 @@ def malformed(cases: list[Malformed]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases])
 
 
-def check(file: str, case: Malformed) -> None:
-    """The edited design gives exactly the one error that `case` describes."""
-    texts = edited((file, case.old, case.new))
+def check(file: str, case: Malformed, base: dict[str, str] | None = None) -> None:
+    """The design after the edit gives exactly the one error that `case` describes."""
+    texts = edited((file, case.old, case.new), base=base)
     place = f"{file}:{line_of(texts[file], case.at)}: {case.path}: "
     with pytest.raises(SpecError, match="^" + re.escape(place)) as info:
         read_texts(texts)

@@ -300,6 +300,39 @@ def test_switches_of_one_level():
     assert counts == run(EX4, links=False)
 
 
+@pytest.mark.parametrize(
+    "mesh_x, links, records",
+    [
+        (2, 24, {(2, 1): 4, (2, 4): 8}),
+        (3, 20, {(1, 1): 4, (2, 1): 4, (2, 4): 8}),
+        (4, 0, {(2, 4): 24}),
+    ],
+)
+def test_links_on_a_grid_wider_than_used(mesh_x, links, records):
+    """2 x 4 children, window along Y. Elements are numbered in rows of 2 but decoded in rows of `mesh_x` (spec/dense.md
+    4.6): exact neighbors at 2, five accidental ones at 3; at 4 only two, which save the parent nothing."""
+    design = make(CONV1D, "PRCK", {"RF": "C2", "GB": "R3 / K2 / P4", "DRAM": ""})
+    inner, *outer = design.architecture.levels
+    compute = dataclasses.replace(design.architecture.compute, mesh_x=mesh_x)
+    wider = Architecture(compute, (dataclasses.replace(inner, mesh_x=mesh_x), *outer))
+    counts = run(dataclasses.replace(design, architecture=wider))
+    assert counts.links["GB", "In"] == links
+    assert counts.records["GB", "In"] == records
+
+
+def test_peer_words_are_shared_by_all_instances():
+    """24 link words below each of 2 buffers, divided by all 8 register files (spec/dense.md 5.5, quirk 5)."""
+    counts = run(make(CONV1D, "PRCK", {"RF": "C2", "GB": "R3 / P4", "DRAM": "P2 / K2"}))
+    assert counts.links["GB", "In"] == 24 and counts.peers["RF", "In"] == 3
+    assert (counts.reads["RF", "In"], counts.fills["RF", "In"], counts.reads["GB", "In"]) == (12 + 3, 24 // 4 + 3, 24)
+
+
+def test_bypass_below_a_connection_removes_its_links():
+    counts = run(make(CONV1D, "PRCK", {"RF": "C2", "GB": "R3 K2 / P4", "DRAM": "P2"}, keep={"RF": "Wt Out"}))
+    assert counts.links["GB", "In"] == 0 and counts.peers["RF", "In"] == 0
+    assert counts.reads["GB", "In"] == 4 * 24
+
+
 def test_refusals():
     nest = EX1.nest
     assert nest is not None

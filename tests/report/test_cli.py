@@ -79,6 +79,14 @@ def test_json_follows_the_schema_of_the_golden_data(files_of):
     assert _is_finite(numbers)
 
 
+def test_stats_on_the_standard_output(files_of, expected_stats):
+    stdout = _run("evaluate", *files_of("ispass"), "--stats", "-").stdout
+    assert stdout.splitlines() == expected_stats("ispass").splitlines()
+    both = _run("evaluate", *files_of("ispass"), "--stats", "-", "--json", "-")
+    assert both.exit_code == 2
+    assert both.stdout == ""
+
+
 def test_other_conventions(files_of):
     exact = json.loads(_run("evaluate", *files_of("wired"), "--json", "-", "--conventions", "smooth").stdout)
     assert exact["cycles"] == pytest.approx(128 / (2 / 2.875))
@@ -98,7 +106,7 @@ def test_invalid_mapping_is_reported_with_status_1(files_of, tmp_path):
     assert not numbers["valid"]
     assert numbers["reasons"][0].startswith("couldn't map level RF")
     assert not stats_path.exists()
-    assert "out.stats.txt is not written" in result.stderr
+    assert "no stats file is written" in result.stderr
 
 
 def test_bad_input_gives_all_messages_and_writes_nothing(files_of, tmp_path):

@@ -8,9 +8,9 @@ from jaxloop.report.numbers import area_text, count_text, energy_text, percent
 
 
 def _lines(evaluation, width: int) -> list[str]:
-    console = Console(file=io.StringIO(), width=width)
-    print_table(evaluation, console)
-    return console.file.getvalue().splitlines()
+    screen = io.StringIO()
+    print_table(evaluation, Console(file=screen, width=width))
+    return screen.getvalue().splitlines()
 
 
 def _words(lines: list[str]) -> list[list[str]]:

@@ -1,0 +1,14 @@
+"""What all tests share: the hypothesis profile. Warnings are errors (pyproject.toml).
+
+Examples are drawn anew in every local run; under CI they are fixed, so that a pull request fails for its own reasons.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # the first example compiles
+
+settings.register_profile("local", **COMMON)
+settings.register_profile("ci", derandomize=True, print_blob=True, **COMMON)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
