@@ -87,6 +87,7 @@ def evaluate_command(files: tuple[str, ...], json_path: str | None, stats_path: 
         design = load(*files)
         _show_warnings(design.warnings)
         evaluation = evaluate(design, conventions=PRESETS[conventions])
+        _show_warnings(warning for warning in evaluation.warnings if warning not in design.warnings)
         if json_path:
             _deliver(json_path, json.dumps(evaluation.to_dict(), indent=2, allow_nan=False) + "\n")
         if stats_path and evaluation.valid:

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import Diagnostic, Diagnostics, Place, SpecError, nearest
+from ._errors import Diagnostic, Place, SpecError, nearest
 from .conventions import TIMELOOP_2022, Conventions
 from .designs import files as design_files, is_shipped
 from .frontend import read_files, read_texts
-from .lower import Lowered, lower, lower_mapping
-from .lower.program import LEVEL_LEAVES, crop
-from .program import Action, Mapping, Program
+from .lower import Lowered, lower, lower_mapping, pad_mapping
+from .lower.override import override, to_lanes
+from .lower.program import crop
+from .program import Mapping, Program, leaf_names
 from .result import Context, Evaluation
 from .run.batch import BATCH_FIELDS, evaluate_lanes, evaluate_one
 from .spec.design import Design
@@ -66,7 +67,8 @@ def evaluate(
     - `dtype`: float64, or float32 for the smooth conventions.
     - `throw`: raise `ValueError` with the reasons if the one mapping is not valid.
 
-    **Returns:** an `Evaluation` of numpy arrays with the batch axes in front; without batch axes one with its `context`.
+    **Returns:** an `Evaluation` of numpy arrays with the batch axes in front; without batch axes one with its
+    `context`.
 
     **Raises:** `SpecError` for what is not modeled and for names that do not exist; `ValueError` for shapes.
     """
@@ -111,14 +113,16 @@ def _evaluate_one(
     sizes: Dict[str, Any] | None,
     dtype: Any,
 ) -> Evaluation:
-    program = _override(lowered, hardware, sizes)
-    structure = program.structure
+    lanes = override(lowered, hardware, sizes, ())
+    structure = lanes.structure
+    program = Program(structure=structure, **{n: getattr(lanes, n)[..., 0] for n in leaf_names(lanes)})
     exact = lower(design, structure.conventions, exact=True).program.structure
     if isinstance(nest, LoopNest):
         mapping, own = (lower_mapping(nest, design.einsum, s) for s in (structure, exact))
     else:
-        mapping, own = _padded(nest, lowered), nest
+        mapping, own = pad_mapping(nest, structure, lowered.sizes), nest
     result = evaluate_one(program, mapping, np.dtype(dtype))
+    design = replace(design, warnings=(*design.warnings, *lowered.warnings))
     context = Context(design, lowered.names, crop(program, lowered.sizes, exact), own, lowered.provenance)
     return _cropped(result, lowered, context)
 
@@ -140,98 +144,11 @@ def _evaluate_batch(
     structure = lowered.program.structure
     if isinstance(nest, LoopNest):
         nest = lower_mapping(nest, design.einsum, structure)
-    program = _override(lowered, hardware, sizes, batch)
-    mapping = Mapping(**{n: _lanes(getattr(nest, n), batch, 2) for n in nest.__dataclass_fields__})
+    program = override(lowered, hardware, sizes, batch)
+    mapping = Mapping(**{n: to_lanes(getattr(nest, n), batch, 2) for n in nest.__dataclass_fields__})
     results = evaluate_lanes(program, mapping, np.dtype(dtype), wanted)
     named = {name: leaf.reshape(batch + leaf.shape[1:]) for name, leaf in results.items()}
     return Evaluation(**{n: named.get(n) for n in Evaluation.__dataclass_fields__})
-
-
-def _lanes(leaf: Any, batch: tuple[int, ...], own_axes: int) -> np.ndarray:
-    """Leading batch axes -> one trailing lane axis; 1 lane when the leaf has no batch axes."""
-    array = np.asarray(leaf)
-    own = array.shape[array.ndim - own_axes :]
-    if array.ndim == own_axes:
-        return array[..., None]
-    flat = np.broadcast_to(array, batch + own).reshape((-1, *own))
-    return np.moveaxis(flat, 0, -1)
-
-
-COMPUTE_ATTRIBUTES = {
-    "energy": "compute_energy",
-    "area": "compute_area",
-    "mesh_x": "compute_mesh_x",
-    "mesh_y": "compute_mesh_y",
-}
-ENERGY_ATTRIBUTES = {f"{action.name.lower()}_energy": action for action in Action}
-LEVEL_ATTRIBUTES = (*LEVEL_LEAVES, "address_energy", "area", "wire_energy", *ENERGY_ATTRIBUTES)
-
-
-def _override(
-    lowered: Lowered,
-    hardware: Dict[str, Any] | None,
-    sizes: Dict[str, Any] | None,
-    batch: tuple[int, ...] | None = None,
-) -> Program:
-    """The program with the user's values in its leaves; with trailing lanes when `batch` is given."""
-    program, names, report = lowered.program, lowered.names, Diagnostics()
-    leaves = {n: getattr(program, n) for n in program.__dataclass_fields__ if n != "structure"}
-    if batch is not None:
-        leaves = {n: leaf[..., None] for n, leaf in leaves.items()}
-
-    def put(name: str, index: Any, value: Any) -> None:
-        array = np.asarray(value, float)
-        if batch is not None:
-            array = np.broadcast_to(array, batch).reshape(-1) if array.ndim else array[None]
-        leaf = np.broadcast_to(leaves[name], leaves[name].shape[:-1] + array.shape) if batch is not None else leaves[name]
-        leaf = np.array(leaf) if leaf.shape[-1:] != (1,) or batch is None else np.repeat(leaf, array.size, axis=-1)
-        leaf[index] = array
-        leaves[name] = leaf
-
-    for rank, value in (sizes or {}).items():
-        if rank in names.ranks:
-            put("rank_sizes", names.ranks.index(rank), value)
-        else:
-            report.error(Place("", 0, f"sizes[{rank!r}]"), f'no rank "{rank}"', nearest(rank, names.ranks))
-    for key, value in (hardware or {}).items():
-        level, _, attribute = key.rpartition(".")
-        place = Place("", 0, f"hardware[{key!r}]")
-        if level == names.compute and attribute in COMPUTE_ATTRIBUTES:
-            put(COMPUTE_ATTRIBUTES[attribute], (), value)
-        elif level in names.levels and attribute in ENERGY_ATTRIBUTES:
-            put("action_energy", (ENERGY_ATTRIBUTES[attribute], names.levels.index(level)), value)
-        elif level in names.levels and attribute in LEVEL_ATTRIBUTES:
-            put(attribute, names.levels.index(level), value)
-        elif level in names.levels or level == names.compute:
-            valid = LEVEL_ATTRIBUTES if level in names.levels else COMPUTE_ATTRIBUTES
-            report.error(place, f'"{level}" has no attribute "{attribute}"', nearest(attribute, valid))
-        else:
-            report.error(place, f'no level "{level}"', nearest(level, (*names.levels, names.compute)))
-    report.raise_if_errors()
-    return Program(structure=program.structure, **leaves)
-
-
-def _padded(nest: Mapping, lowered: Lowered) -> Mapping:
-    """A mapping of the design's own sizes in the arrays of its size class."""
-    structure, sizes = lowered.program.structure, lowered.sizes
-    more_levels, more_ranks = structure.levels - sizes.levels, structure.ranks - sizes.ranks
-
-    def factors(leaf: Any) -> np.ndarray:
-        return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, more_ranks)), constant_values=1.0)
-
-    def order(leaf: Any) -> np.ndarray:
-        rows = np.tile(np.arange(structure.ranks, dtype=np.int32), (structure.levels, 1))
-        rows[: sizes.levels, : sizes.ranks] = leaf
-        return rows
-
-    def mask(leaf: Any) -> np.ndarray:
-        return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, structure.tensors - sizes.tensors)))
-
-    return Mapping(
-        **{n: factors(getattr(nest, n)) for n in ("temporal", "spatial_x", "spatial_y")},
-        **{n: order(getattr(nest, n)) for n in ("temporal_order", "spatial_order")},
-        **{n: mask(getattr(nest, n)) for n in ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast")},
-    )
 
 
 def _cropped(result: Evaluation, lowered: Lowered, context: Context) -> Evaluation:

@@ -1,8 +1,8 @@
 """Arithmetic that must be right: roundings that decide integers, exact quotients, the greatest common divisor.
 
 XLA turns a division by a broadcast value into a multiplication by its reciprocal, so that `ceil(a / b)` of integers can
-come out one too high. Every rounding of a quotient in the kernel goes through this file. All roundings carry the tangent
-of the unrounded value (straight-through), so that gradients see the trend and not the steps.
+come out one too high. Every rounding of a quotient in the kernel goes through this file. All roundings carry the
+tangent of the unrounded value (straight-through), so that gradients see the trend and not the steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,8 +69,8 @@ for _rounding in (ceil_div, floor_div):
 
 
 def exact_divide(x: Array, b: Array) -> Array:
-    """The correctly rounded quotient of finite values. `b + 0 * x` has the full shape of the result, which keeps XLA from
-    replacing the division by a multiplication with a reciprocal."""
+    """The correctly rounded quotient of finite values. `b + 0 * x` has the full shape of the result, which keeps XLA
+    from replacing the division by a multiplication with a reciprocal."""
     return x / (b + 0.0 * x)
 
 

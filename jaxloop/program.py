@@ -110,6 +110,11 @@ class Program(eqx.Module):
     compute_mesh_y: Float[Array, " *#lane"]
 
 
+def leaf_names(program: Program) -> list[str]:
+    """The names of the array leaves."""
+    return [name for name in program.__dataclass_fields__ if name != "structure"]
+
+
 class Mapping(eqx.Module):
     """A mapping as arrays. Orders list rank indices innermost first; a factor 1 leaves its place neutral. Spatial loops
     along X lie inside those along Y; both follow `spatial_order`.

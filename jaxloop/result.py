@@ -8,6 +8,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from ._errors import Diagnostic
 from .program import Mapping, Names, Program
 from .spec.design import Design
 
@@ -77,10 +78,12 @@ class Evaluation(eqx.Module):
     - `instances`, `clusters`: in use; `instances_x`, `instances_y` per level.
     - `energy_pj_by_tensor`: data accesses, all instances; `address_energy_pj`: address generation, all clusters.
     - `network_energy_pj`, `link_transfers`, `link_energy_pj`, `spatial_reductions`, `fanout`, `ingresses` (words
-      entering), `hops` (average per word): the network below each level; energies of all instances, counts per instance.
+      entering), `hops` (average per word): the network below each level; energies of all instances, counts per
+      instance.
     - `record_multicast`, `record_scatter`, `record_accesses`: the multicast histogram of each network, one record per
       distinct pair of multicast factor and number of groups, in ascending order; empty places have 0 accesses.
-    - `capacity_words`: effective size per level (inf: unlimited).
+    - `hop_energy_pj`: pJ per word and hop of the network below each level. `capacity_words`: effective size per level
+      (inf: unlimited).
     - `context`: what was evaluated; None inside the kernel and for batches.
     """
 
@@ -121,6 +124,7 @@ class Evaluation(eqx.Module):
     record_multicast: Float[Array, "record level tensor *#lane"]
     record_scatter: Float[Array, "record level tensor *#lane"]
     record_accesses: Float[Array, "record level tensor *#lane"]
+    hop_energy_pj: Float[Array, "level *#lane"]
     capacity_words: Float[Array, "level *#lane"]
     context: Context | None = eqx.field(static=True, default=None)
 
@@ -144,6 +148,11 @@ class Evaluation(eqx.Module):
     def reasons(self) -> list[str]:
         """Why the mapping is not valid, the reference's own reason first. One evaluation with its `context` only."""
         return _reasons(self, self._context)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What reading and lowering the design had to say. One evaluation with its `context` only."""
+        return self._context.design.warnings
 
     @property
     def _context(self) -> Context:

@@ -5,6 +5,7 @@ Examples are drawn anew in every local run; under CI they are fixed, so that a p
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # the first example compiles
@@ -12,3 +13,11 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # 
 settings.register_profile("local", **COMMON)
 settings.register_profile("ci", derandomize=True, print_blob=True, **COMMON)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long sweeps run on request only: `pytest -m slow`."""
+    if not config.getoption("-m"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]

@@ -7,11 +7,12 @@ from ..program import Mapping, Program
 from ..result import Evaluation, Status
 from .capacity import check
 from .energy import storage_energy, total, total_area
+from .fanout import fan_outs
 from .latency import latency
 from .links import enumerate_records
 from .multicast import Multicast, multicast_groups
 from .network import network_use
-from .records import Records, closed_form_records, links_possible
+from .records import Records, closed_form_records, link_candidates
 from .temporal import Reuse, temporal_reuse
 from .tiling import Tiles, tile_boxes
 from .traffic import storage_traffic
@@ -22,8 +23,8 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
 
     **Arguments:**
 
-    - `program`, `mapping`: leaves with one trailing lane axis (1 or B), or none (then `jax.vmap` batches). A program whose
-      structure enumerates links (`elements > 0`) must come without lanes.
+    - `program`, `mapping`: leaves with one trailing lane axis (1 or B), or none (then `jax.vmap` batches). A program
+      whose structure enumerates links (`elements > 0`) must come without lanes.
 
     **Returns:** an `Evaluation` with the same lanes.
     """
@@ -41,9 +42,7 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
     units = traffic.compute_x * traffic.compute_y
     computes = compute_cycles * units
     compute_energy = computes * program.compute_energy
-    energy = compute_energy + total(
-        storage.energy_pj + storage.address_pj + network.energy_pj + network.link_energy_pj
-    )
+    energy = compute_energy + total(storage.energy_pj + storage.address_pj + network.energy_pj + network.link_energy_pj)
     return Evaluation(
         status=legality.status | jnp.where(uncounted, jnp.int32(Status.UNCOUNTED_LINKS), jnp.int32(0)),
         violation=legality.violation,
@@ -82,6 +81,7 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
         record_multicast=records.multicast,
         record_scatter=records.scatter,
         record_accesses=network.accesses,
+        hop_energy_pj=network.hop_energy_pj,
         capacity_words=legality.capacity_words,
     )
 
@@ -100,7 +100,9 @@ def _records(
     if structure.elements:
         records, uncounted = enumerate_records(program, mapping, tiles, reuse, multicast, no_link)
         return records, never, uncounted
-    unsure = links_possible(program, tiles, reuse, multicast, no_link)
+    fan = fan_outs(program, mapping, tiles)
+    candidates, _ = link_candidates(program, tiles, reuse, multicast, fan, no_link)
+    unsure = jnp.any(candidates, axis=(0, 1, 2, 3))
     if structure.irregular:
         unsure = unsure | jnp.any(multicast.fanout > 1.0, axis=0)
     return closed_form_records(multicast, reuse.delivered), unsure, never

@@ -73,9 +73,9 @@ def fan_outs(program: Program, mapping: Mapping, tiles: Tiles) -> FanOut:
 def neighbour_has(program: Program, fan: FanOut, motion_key: Array) -> Bool[Array, "level ..."]:
     """Whether some child has a neighbour whose tile is offset by the motion: [level, outer, position, tensor].
 
-    The next child in number differs in one digit, all digits inside it wrapping around; the next along Y likewise, counted
-    over the Y digits alone, if the mapped grid is as wide as the physical one. On a narrower grid the numbers mix rows: any
-    motion may then match.
+    The next child in number differs in one digit, all digits inside it wrapping around; the next along Y likewise,
+    counted over the Y digits alone, if the mapped grid is as wide as the physical one. On a narrower grid the numbers
+    mix rows: any motion may then match.
     """
     ranks = program.structure.ranks
     active = fan.bounds > 1.0

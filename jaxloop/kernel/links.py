@@ -2,20 +2,20 @@
 
 Runs only for mappings whose closed form reports candidates. The children lie on a grid; when a loop advances, a child
 whose new tile equals the previous tile of a neighbour is served over a link. What remains is multicast among fewer
-children, and a link is used only if that reduces the number of groups. The work per candidate is a comparison of all pairs
-of children; `Structure.elements` bounds their number. Written for arrays without lanes.
+children, and a link is used only if that reduces the number of groups. The work per candidate is a comparison of all
+pairs of children; `Structure.elements` bounds their number. Written for arrays without lanes.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .._math import floor_div
 from ..program import Mapping, Program
 from .fanout import FanOut, fan_outs
 from .multicast import Multicast
+from .record_list import CODE, RecordList, distinct_multiplicities, shorten
 from .records import Records, after_partial, link_candidates
 from .temporal import Reuse
 from .tiling import Tiles
@@ -31,8 +31,8 @@ class _Children(eqx.Module):
     height: Float[Array, ""]
 
     def linked(self, motion_key: Float[Array, ""]) -> Bool[Array, " element"]:
-        """Children whose tile after the motion is a neighbour's tile before it. The numbers are decoded with the physical
-        grid's width, though they count along the mapped one: so does the reference."""
+        """Children whose tile after the motion is a neighbour's tile before it. The numbers are decoded with the
+        physical grid's width, though they count along the mapped one: so does the reference."""
         row = floor_div(self.number, self.width)
         column = self.number - row * self.width
         tall, wide = self.height > 1.0, self.width > 1.0
@@ -56,7 +56,7 @@ class _Children(eqx.Module):
         count = jnp.where(separate, 1, jnp.sum(equal, axis=1))
         size = self.number.shape[0]
         total = jnp.zeros(size, self.number.dtype).at[jnp.maximum(count, 1) - 1].add(members.astype(self.number.dtype))
-        return total / jnp.arange(1, size + 1)
+        return total / jnp.arange(1, size + 1, dtype=total.dtype)
 
 
 def _children(program: Program, fan: FanOut, s: Array, t: Array) -> _Children:
@@ -66,14 +66,9 @@ def _children(program: Program, fan: FanOut, s: Array, t: Array) -> _Children:
     return _Children(number, digits @ fan.step_key[s][:, t], fan.used[s], fan.width[s], fan.height[s])
 
 
-def _record_places(elements: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All (multicast, scatter) pairs with product <= elements in ascending order, and where each multicast begins."""
-    factors = np.arange(1, elements + 1)
-    counts = elements // factors
-    begin = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    multicast = np.repeat(factors, counts)
-    scatter = np.arange(counts.sum()) - np.repeat(begin, counts) + 1
-    return multicast, scatter, begin
+HISTOGRAMS = 4
+"""Places for records, as multiples of the longest histogram of one fan-out: that of all children, and three of those
+that links leave. A mapping that needs more says so (`Status.UNCOUNTED_LINKS`)."""
 
 
 def enumerate_records(
@@ -84,20 +79,24 @@ def enumerate_records(
     multicast: Multicast,
     no_link: Float[Array, "level tensor"],
 ) -> tuple[Records, Bool[Array, ""]]:
-    """The traffic records with links, and whether some candidate's fan-out exceeds `Structure.elements`."""
+    """The traffic records with links, and whether they could not all be counted."""
     structure = program.structure
     fan = fan_outs(program, mapping, tiles)
     candidates, keys = link_candidates(program, tiles, reuse, multicast, fan, no_link)
     fits = fan.used <= structure.elements
-    state = _Accumulation(
-        table=jnp.zeros((_record_places(structure.elements)[0].size, structure.levels, structure.tensors), fan.used.dtype),
-        links=jnp.zeros_like(reuse.delivered),
-        served=jnp.zeros_like(reuse.delivered),
-    )
-    base = _base_histogram(program, mapping, fan, multicast)
-    counted = candidates & fits[:, None, None, None]
-    running = jnp.cumsum(counted.reshape(-1))
-    walk = _Walk(program, mapping, fan, reuse, keys, jnp.sum(base.groups, axis=0))
+    base_multicast, base_scatter = _whole_fan_out(program, mapping, fan, multicast)
+    walk = _Walk(program, mapping, fan, reuse, keys, jnp.sum(base_scatter, axis=0))
+    places = HISTOGRAMS * distinct_multiplicities(structure.elements)
+    code = jnp.where(base_scatter > 0.0, base_multicast * CODE + base_scatter, jnp.inf)
+    # the records of the whole fan-out come first: their accesses are known when all links are
+    code = jnp.sort(code, axis=0)
+    too_many = jnp.any(jnp.isfinite(code[places:]))
+    code = code[:places]
+    filler = jnp.full((places - code.shape[0], *code.shape[1:]), jnp.inf)
+    code = jnp.concatenate([code, filler])
+    none = jnp.zeros_like(reuse.delivered)
+    state = _Accumulation(RecordList(code, jnp.zeros_like(code), too_many), links=none, served=none)
+    running = jnp.cumsum((candidates & fits[:, None, None, None]).reshape(-1))
 
     def step(carry: tuple[Int[Array, ""], _Accumulation]):
         index, state = carry
@@ -105,43 +104,42 @@ def enumerate_records(
         return index + 1, walk.add_loop(state, *place)
 
     _, state = jax.lax.while_loop(lambda carry: carry[0] < running[-1], step, (jnp.zeros_like(running[-1]), state))
-    records = _merge(structure.elements, state, base, reuse.delivered - state.served, fits, multicast.fanout)
-    return records, jnp.any(candidates & ~fits[:, None, None, None])
+    is_base = jnp.arange(places)[:, None, None] < jnp.sum(base_scatter > 0.0, axis=0)[None]
+    scatter = jnp.where(is_base, code - jnp.floor(code / CODE) * CODE, 0.0)
+    shared = jnp.where(is_base, (reuse.delivered - state.served)[None] * scatter, 0.0)
+    records = RecordList(state.records.code, state.records.accesses + shared, state.records.overflow)
+    uncounted = jnp.any(candidates & ~fits[:, None, None, None]) | records.overflow
+    if structure.irregular:
+        uncounted = uncounted | jnp.any(~fits)
+    return Records(*records.ascending(), links=state.links, fanout=multicast.fanout), uncounted
 
 
 class _Accumulation(eqx.Module):
-    """`table`: accesses per (multicast, scatter) pair of the loops served over links; `links`: words over links;
-    `served`: words per child that those loops deliver."""
+    """`records` of the loops served over links; `links`: words over links; `served`: words per child that those loops
+    deliver."""
 
-    table: Float[Array, "place level tensor"]
+    records: RecordList
     links: Float[Array, "level tensor"]
     served: Float[Array, "level tensor"]
 
 
-class _Base(eqx.Module):
-    """Histogram of the whole fan-out: number of groups per multicast factor."""
-
-    factor: Float[Array, "multiple level tensor"]
-    groups: Float[Array, "multiple level tensor"]
-
-
-def _base_histogram(program: Program, mapping: Mapping, fan: FanOut, multicast: Multicast) -> _Base:
+def _whole_fan_out(program: Program, mapping: Mapping, fan: FanOut, multicast: Multicast) -> tuple[Array, Array]:
+    """Multicast factors and groups of all children [entry, level, tensor]: in closed form, or counted where there is
+    none."""
     structure = program.structure
-    closed = multicast.groups_by_multiple
-    multiple = jnp.arange(1, closed.shape[0] + 1, dtype=closed.dtype)[:, None, None]
     if not structure.irregular:
-        return _Base(factor=multicast.repeats[None] * multiple, groups=closed)
+        groups = multicast.groups_by_multiple
+        multiple = jnp.arange(1, groups.shape[0] + 1, dtype=groups.dtype)[:, None, None]
+        return multicast.repeats[None] * multiple, groups
 
-    def count(place: Array) -> Array:
+    def count(place: Array) -> tuple[Array, Array]:
         s, t = place // structure.tensors, place % structure.tensors
         children = _children(program, fan, s, t)
-        return children.histogram(children.number < children.used, mapping.no_multicast[s, t] > 0.0)
+        return shorten(children.histogram(children.number < children.used, mapping.no_multicast[s, t] > 0.0))
 
-    places = jnp.arange(structure.levels * structure.tensors)
-    groups = jnp.moveaxis(jax.lax.map(count, places), 0, 1)
-    groups = groups.reshape(structure.elements, structure.levels, structure.tensors)
-    factor = jnp.arange(1, structure.elements + 1, dtype=groups.dtype)[:, None, None]
-    return _Base(factor=jnp.broadcast_to(factor, groups.shape), groups=groups)
+    factors, groups = jax.lax.map(count, jnp.arange(structure.levels * structure.tensors))
+    shape = (-1, structure.levels, structure.tensors)
+    return jnp.moveaxis(factors, 0, 1).reshape(shape), jnp.moveaxis(groups, 0, 1).reshape(shape)
 
 
 class _Walk(eqx.Module):
@@ -173,32 +171,9 @@ class _Walk(eqx.Module):
         rest = (children.number < children.used) & ~linked
         groups = children.histogram(rest, self.mapping.no_multicast[s, t] > 0.0)
         served = jnp.where(jnp.sum(groups) < self.groups[s, t], served, 0.0)
-        begin = jnp.asarray(_record_places(self.program.structure.elements)[2])
-        place = begin + groups.astype(begin.dtype) - 1
-        added = jnp.where(groups > 0.0, served * groups, 0.0)
+        factor, scatter = shorten(groups)
         return _Accumulation(
-            table=state.table.at[jnp.where(groups > 0.0, place, 0), s, t].add(added),
+            records=state.records.add(s, t, factor, jnp.where(served > 0.0, scatter, 0.0), served * scatter),
             links=state.links.at[s, t].add(served * jnp.sum(linked)),
             served=state.served.at[s, t].add(served),
         )
-
-
-def _merge(elements: int, state: _Accumulation, base: _Base, delivered: Array, fits: Array, fanout: Array) -> Records:
-    """Joins the loops without links, which share the whole fan-out's histogram, with those over links. A fan-out too wide
-    for the table keeps its histogram behind it (it has no other records)."""
-    multicast, scatter, begin = (jnp.asarray(places) for places in _record_places(elements))
-    levels, tensors = delivered.shape
-    accesses = delivered[None] * base.groups
-    inside = (fits[None, :, None] & (base.groups > 0.0)) & (base.factor <= elements)
-    factor = jnp.where(inside, base.factor, 1.0).astype(begin.dtype)
-    place = jnp.where(inside, begin[factor - 1] + base.groups.astype(begin.dtype) - 1, 0)
-    row, column = jnp.arange(levels)[None, :, None], jnp.arange(tensors)[None, None, :]
-    table = state.table.at[place, row, column].add(jnp.where(inside, accesses, 0.0))
-    shape, dtype = table.shape, table.dtype
-    return Records(
-        multicast=jnp.concatenate([jnp.broadcast_to(multicast.astype(dtype)[:, None, None], shape), base.factor]),
-        scatter=jnp.concatenate([jnp.broadcast_to(scatter.astype(dtype)[:, None, None], shape), base.groups]),
-        accesses=jnp.concatenate([table, jnp.where(inside, 0.0, accesses)]),
-        links=state.links,
-        fanout=fanout,
-    )

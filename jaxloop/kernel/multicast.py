@@ -1,8 +1,8 @@
 """Spatial reuse: how the children of one fan-out share words (spec/dense.md section 4.5).
 
 Children with equal offsets receive the same words; partially overlapping halos are not shared. The histogram "number of
-groups per multiplicity" has a closed form: loops irrelevant to the tensor multiply all multiplicities, an axis moved by one
-rank has no coincidences, an axis moved by two ranks (a sliding window) has those of two arithmetic progressions.
+groups per multiplicity" has a closed form: loops irrelevant to the tensor multiply all multiplicities, an axis moved
+by one rank has no coincidences, an axis moved by two ranks (a sliding window) has those of two arithmetic progressions.
 """
 
 import equinox as eqx
@@ -66,8 +66,10 @@ def _convolve(first: Array, second: Array) -> Array:
     divisors = [[d for d in range(1, multiple + 1) if multiple % d == 0] for multiple in range(1, size + 1)]
     rows = max(map(len, divisors))
     # one column per product; places beyond its divisors point at a zero behind the histogram
-    left = np.array([[d[row] - 1 if row < len(d) else size for d in divisors] for row in range(rows)])
-    right = np.array([[m // d[row] - 1 if row < len(d) else size for m, d in enumerate(divisors, 1)] for row in range(rows)])
+    left, right = np.full((rows, size), size), np.full((rows, size), size)
+    for multiple, own in enumerate(divisors, 1):
+        left[: len(own), multiple - 1] = np.array(own) - 1
+        right[: len(own), multiple - 1] = multiple // np.array(own) - 1
     padded = [jnp.concatenate([histogram, jnp.zeros_like(histogram[:1])]) for histogram in (first, second)]
     return jnp.sum(padded[0][left] * padded[1][right], axis=0)
 

@@ -17,6 +17,7 @@ class NetworkUse(eqx.Module):
     spatial_reductions: Float[Array, "level tensor *#lane"]
     ingresses: Float[Array, "level tensor *#lane"]
     hops: Float[Array, "level tensor *#lane"]
+    hop_energy_pj: Float[Array, "level *#lane"]
     accesses: Float[Array, "record level tensor *#lane"]
 
 
@@ -66,7 +67,8 @@ def network_use(program: Program, traffic: Traffic) -> NetworkUse:
     wire = jnp.sum(hops * sent, axis=0)
     ingresses = jnp.sum(accesses, axis=0)
 
-    per_hop, per_router = hop_energy(program)[:, None], program.router_energy[:, None]
+    hop_energy_pj = hop_energy(program)
+    per_hop, per_router = hop_energy_pj[:, None], program.router_energy[:, None]
     links = records.links
     return NetworkUse(
         energy_pj=(wire * per_hop + routers * per_router) * traffic.instances,
@@ -74,5 +76,6 @@ def network_use(program: Program, traffic: Traffic) -> NetworkUse:
         spatial_reductions=jnp.where(is_output, reductions, 0.0),
         ingresses=ingresses,
         hops=wire / jnp.where(ingresses > 0.0, ingresses, 1.0),
+        hop_energy_pj=hop_energy_pj,
         accesses=accesses,
     )

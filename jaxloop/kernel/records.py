@@ -42,34 +42,14 @@ def closed_form_records(multicast: Multicast, delivered: Array) -> Records:
     return Records(factor, scatter, accesses, jnp.zeros_like(delivered), multicast.fanout)
 
 
-def links_possible(program: Program, tiles: Tiles, reuse: Reuse, multicast: Multicast, no_link: Array) -> Array:
-    """Whether the enumeration of links might change anything: bool, without axes.
-
-    A cheap necessary condition for `link_candidates`. An axis that one rank moves never moves back: once the innermost
-    active loop moves it beyond the fan-out, no later motion can match a neighbour.
-    """
-    structure = program.structure
-    motion = jnp.abs(reuse.first_motion)
-    within = motion <= tiles.fanned_extent - tiles.child_extent
-    moves = jnp.any(motion > 0.0, axis=2)
-    partial = (reuse.step_words > 0.0) & (after_partial(program, reuse) > 0.0) & jnp.all(within, axis=2)
-    full = (reuse.step_words == reuse.whole_words) & jnp.all(within[:, :, structure.sliding :], axis=2) & moves
-    slides = jnp.any(program.pair_coefficient[:, :, 1] > 0.0, axis=1)[None] if structure.sliding else False
-    shares = multicast.groups < multicast.fanout[:, None]
-    unkept = jnp.all(within[:, :, structure.sliding :], axis=2) & (slides | (shares & ~moves))
-    possible = (multicast.fanout[:, None] > 1.0) & (no_link == 0.0) & (reuse.first_advances[:, None] > 0.0)
-    found = jnp.where(reuse.reuses, (full & slides) | partial, unkept) | structure.irregular
-    return jnp.any(possible & found, axis=(0, 1))
-
-
 def link_candidates(
     program: Program, tiles: Tiles, reuse: Reuse, multicast: Multicast, fan: FanOut, no_link: Array
 ) -> tuple[Array, Array]:
-    """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor], and
-    the keys of their motions.
+    """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor],
+    and the keys of their motions.
 
-    A necessary condition of section 4.6: some words are delivered when the loop advances, its motion lies within the span
-    of the fan-out's offsets, and some child has a neighbour at that offset.
+    A necessary condition of section 4.6: some words are delivered when the loop advances, its motion lies within the
+    span of the fan-out's offsets, and some child has a neighbour at that offset.
     """
     loops, levels = reuse.loops, jnp.arange(program.structure.levels)
     full = reuse.step_words == reuse.whole_words
@@ -89,9 +69,9 @@ def link_candidates(
 
 
 def after_partial(program: Program, reuse: Reuse) -> Array:
-    """Advances of the innermost loop that follow a partial delivery (4.4). In the reference every repetition of that loop
-    counts like its first, which follows a whole tile unless an outer loop moved alike; as the loops really run, all but the
-    first follow a partial one."""
+    """Advances of the innermost loop that follow a partial delivery (4.4). In the reference every repetition of that
+    loop counts like its first, which follows a whole tile unless an outer loop moved alike; as the loops really run,
+    all but the first follow a partial one."""
     starts, advances = reuse.first_starts[:, None], reuse.first_advances[:, None]
     if program.structure.conventions.second_index_motion:
         return advances / starts * reuse.same_motion_advances

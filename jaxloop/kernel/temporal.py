@@ -1,8 +1,8 @@
 """Temporal reuse: how many words a child receives over the whole execution (spec/dense.md sections 4.1 to 4.4).
 
 The loops above a child form one list, innermost first. When the innermost active loop advances, only the words that
-enter the tile are delivered (a sliding window); when an outer loop advances, the whole tile is, unless the tile happens to
-move by the same vector. All of it has a closed form in the loop bounds and the shift vectors.
+enter the tile are delivered (a sliding window); when an outer loop advances, the whole tile is, unless the tile
+happens to move by the same vector. All of it has a closed form in the loop bounds and the shift vectors.
 """
 
 import equinox as eqx
@@ -39,8 +39,8 @@ class Reuse(eqx.Module):
 
     - `loops`: the ordered loops.
     - `delivered`: words per child over the whole execution.
-    - `first_motion`, `first_starts`, `first_advances`: shift vector, starts (product of the bounds outside) and advances
-      of the innermost active loop.
+    - `first_motion`, `first_starts`, `first_advances`: shift vector, starts (product of the bounds outside) and
+      advances of the innermost active loop.
     - `step_words`: words when that loop advances; `whole_words`: words of a whole tile.
     - `same_motion_advances`: advances of outer loops that move the tile like the innermost one (`E` of the spec).
     - `reuses`: False where no tile is ever reused: below level 0, and under `no_temporal_reuse`.
@@ -121,8 +121,9 @@ def temporal_reuse(program: Program, mapping: Mapping, tiles: Tiles) -> Reuse:
     advances = (bounds - 1.0) * starts
     structure = program.structure
     lane = shift.shape[4:]
-    shift_items = shift.reshape(shift.shape[:2] + (structure.tensors * structure.axes, *lane))
-    items = jnp.concatenate([shift_items, *(x[:, :, None] + 0.0 * shift_items[:, :, :1] for x in (starts, advances))], axis=2)
+    shifts = shift.reshape(shift.shape[:2] + (structure.tensors * structure.axes, *lane))
+    counts = [jnp.broadcast_to(count[:, :, None], shifts[:, :, :1].shape) for count in (starts, advances)]
+    items = jnp.concatenate([shifts, *counts], axis=2)
     default = jnp.zeros_like(items[0, 0]).at[-2].set(1.0)
     first = _first_active(program, bounds, items, default)
     first_motion = first[:, :-2].reshape((structure.levels, structure.tensors, structure.axes, *lane))

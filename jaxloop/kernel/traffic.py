@@ -12,8 +12,8 @@ from .tiling import Tiles
 
 class Traffic(eqx.Module):
     """Counts per instance. `records` are those of the networks: scaled by bypassing, empty above the outermost level
-    that keeps the tensor. `is_active`: 1 up to that level. `exceeds_accesses`: an output's partition is larger than what
-    arrives, so that no count of reads exists (the reference aborts)."""
+    that keeps the tensor. `is_active`: 1 up to that level. `exceeds_accesses`: an output's partition is larger than
+    what arrives, so that no count of reads exists (the reference aborts)."""
 
     tile_words: Float[Array, "level tensor *#lane"]
     partition_size: Float[Array, "level tensor *#lane"]
@@ -49,8 +49,8 @@ def _partitions(program: Program, tiles: Tiles) -> Array:
 def _parent_share(program: Program, records: Records) -> Array:
     """Words that one child receives from its parent (5.2), per parent level.
 
-    The reference sums the shares of the records in floating point and truncates the sum later, so that a sum just below an
-    integer loses a word: the same operations in the same order are needed where counts are integers.
+    The reference sums the shares of the records in floating point and truncates the sum later, so that a sum just
+    below an integer loses a word: the same operations in the same order are needed where counts are integers.
     """
     received = records.accesses * records.multicast
     fanout = records.fanout[:, None]

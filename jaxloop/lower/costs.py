@@ -1,7 +1,7 @@
 """Energy per action and area, from the tables, the architecture's attributes or the built-in figures.
 
-Every number keeps its provenance: which entry of the energy table gave it, or which fallback (spec/dense.md sections 7.3
-and 11).
+Every number keeps its provenance: which entry of the energy table gave it, or which fallback (spec/dense.md sections
+7.3 and 11).
 """
 
 import math
@@ -40,8 +40,8 @@ class Costs:
 
 
 def built_in_access_energy(level: Storage) -> float:
-    """pJ per vector access when neither a table nor the architecture gives one (spec/dense.md section 7.3): 200 pJ per 16
-    bits for DRAM, else linear in the bits of a row and in the KiB of the array."""
+    """pJ per vector access when neither a table nor the architecture gives one (spec/dense.md section 7.3): 200 pJ per
+    16 bits for DRAM, else linear in the bits of a row and in the KiB of the array."""
     bits = level.word_bits * level.block_size
     if level.technology == "DRAM":
         return 200.0 * bits / 16.0
@@ -52,7 +52,8 @@ def built_in_access_energy(level: Storage) -> float:
     return (1.0 + (kib - 0.5) * 5.0 / 99.5) * row_bits / 16.0 / level.cluster_size
 
 
-def _storage_energy(level: Storage, design: Design, conventions: Conventions, report: Diagnostics, costs: Costs, s: int):
+def _storage_energy(s: int, design: Design, conventions: Conventions, report: Diagnostics, costs: Costs) -> None:
+    level = design.architecture.levels[s]
     table = None if design.energy_table is None else design.energy_table.components.get(level.name)
     attribute = level.vector_access_energy
     place = Place(design.energy_table.source if design.energy_table else "", 0, level.name)
@@ -83,7 +84,7 @@ def _storage_energy(level: Storage, design: Design, conventions: Conventions, re
         costs.provenance[level.name, action.name.lower()] = origin
 
 
-def _compute_energy(unit: Compute, design: Design, report: Diagnostics, costs: Costs):
+def _compute_energy(unit: Compute, design: Design, report: Diagnostics, costs: Costs) -> None:
     table = None if design.energy_table is None else design.energy_table.components.get(unit.name)
     entry = next((e for e in COMPUTE_ENTRIES if table is not None and e in table), None)
     if entry is not None:
@@ -101,13 +102,13 @@ def _compute_energy(unit: Compute, design: Design, report: Diagnostics, costs: C
 
 
 def lower_costs(design: Design, conventions: Conventions, report: Diagnostics) -> Costs:
-    """All prices of a design. Areas of the tables and the wire energy are held in single precision by the reference, and
-    so here."""
+    """All prices of a design. Areas of the tables and the wire energy are held in single precision by the reference,
+    and so here."""
     levels = design.architecture.levels
     count = len(levels)
     costs = Costs(np.zeros((len(Action), count)), np.zeros(count), np.zeros(count), np.full(count, -1.0))
     for s, level in enumerate(levels):
-        _storage_energy(level, design, conventions, report, costs, s)
+        _storage_energy(s, design, conventions, report, costs)
         costs.address_energy[s] = max(level.address_energy or 0.0, 0.0)
         costs.area[s] = _area(design, level.name, level.area)
         if level.network.wire_energy is not None:

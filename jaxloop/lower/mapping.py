@@ -1,6 +1,7 @@
 """LoopNest -> `Mapping`: factors, orders and masks as padded arrays."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from .._errors import Diagnostics, Place
 from ..program import Mapping, Structure
 from ..spec.einsum import Einsum
 from ..spec.mapping import LevelNest, Loop, LoopNest
+from .classes import Sizes
 
 
 def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mapping:
@@ -41,6 +43,28 @@ def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mappi
     return Mapping(temporal, spatial_x, spatial_y, temporal_order, spatial_order, **masks)
 
 
+def pad_mapping(nest: Mapping, structure: Structure, sizes: Sizes) -> Mapping:
+    """A mapping of the design's own sizes in the arrays of its size class."""
+    more_levels, more_ranks = structure.levels - sizes.levels, structure.ranks - sizes.ranks
+
+    def factors(leaf: Any) -> np.ndarray:
+        return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, more_ranks)), constant_values=1.0)
+
+    def order(leaf: Any) -> np.ndarray:
+        rows = np.tile(np.arange(structure.ranks, dtype=np.int32), (structure.levels, 1))
+        rows[: sizes.levels, : sizes.ranks] = leaf
+        return rows
+
+    def mask(leaf: Any) -> np.ndarray:
+        return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, structure.tensors - sizes.tensors)))
+
+    return Mapping(
+        **{n: factors(getattr(nest, n)) for n in ("temporal", "spatial_x", "spatial_y")},
+        **{n: order(getattr(nest, n)) for n in ("temporal_order", "spatial_order")},
+        **{n: mask(getattr(nest, n)) for n in ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast")},
+    )
+
+
 def _order(loops: Sequence[Loop], ranks: dict[str, int], count: int) -> np.ndarray:
     """The ranks of `loops` innermost first, then those without a loop."""
     listed = list(dict.fromkeys(ranks[loop.rank] for loop in loops))
@@ -54,7 +78,7 @@ def _refuse_imperfect(nest: LoopNest) -> None:
             if not loop.is_perfect:
                 report.error(
                     Place("", 0, f"mapping.{level.level}"),
-                    f"imperfect factor {loop.rank}={loop.bound},{loop.residual} at level {level.level} is not modeled yet",
+                    f"imperfect factor {loop.rank}={loop.bound},{loop.residual} is not modeled yet",
                     "use factors whose product is the rank's size",
                 )
     report.raise_if_errors()

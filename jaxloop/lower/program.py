@@ -41,8 +41,8 @@ LEVEL_LEAVES: dict[str, tuple[Callable[[Storage], Any], float]] = {
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A design as arrays: `program` with numpy leaves without lanes, its `names`, the true (unpadded) `sizes`, where each
-    energy came from, and what lowering had to say."""
+    """A design as arrays: `program` with numpy leaves without lanes, its `names`, the true (unpadded) `sizes`, where
+    each energy came from, and what lowering had to say."""
 
     program: Program
     names: Names
@@ -155,7 +155,8 @@ def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Sizes) -> 
 def crop(program: Program, sizes: Sizes, structure: Structure) -> Program:
     """The program without its padding, for reports. Leaves without lanes."""
     level, rank, tensor, axis = (slice(n) for n in (sizes.levels, sizes.ranks, sizes.tensors, sizes.axes))
-    places: dict[str, tuple[slice, ...]] = dict.fromkeys([*LEVEL_LEAVES, "address_energy", "area", "wire_energy"], (level,))
+    by_level = [*LEVEL_LEAVES, "address_energy", "area", "wire_energy"]
+    places: dict[str, tuple[slice, ...]] = dict.fromkeys(by_level, (level,))
     places |= {
         "rank_sizes": (rank,),
         "projection": (tensor, axis, rank),

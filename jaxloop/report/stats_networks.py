@@ -1,8 +1,5 @@
 """The blocks of the networks in a stats file (spec/dense.md sections 9 and 13.1)."""
 
-import math
-
-from ..program import Program
 from ..result import Context, Evaluation
 from .stats_format import count, fixed, heading, line, optional
 
@@ -26,28 +23,6 @@ def network_block(evaluation: Evaluation, context: Context, index: int, s: int) 
         *(text for t in tensors for text in _tensor_lines(evaluation, context, s, t)),
         "",
     ]
-
-
-def hop_energy(program: Program, s: int) -> float:
-    """Energy in pJ of one word over one hop of the network below level `s` (sections 9.2 and 9.3)."""
-    if program.energy_per_hop[s] >= 0:
-        return float(program.energy_per_hop[s])
-    if program.wire_energy[s] <= 0:
-        return 0.0
-    return float(program.network_word_bits[s] * program.wire_energy[s]) * hop_length(program, s) / 1000
-
-
-def hop_length(program: Program, s: int) -> float:
-    """The given tile width in um, else the side of the square that holds one child of level `s` and all below it."""
-    if program.tile_width[s] >= 0:
-        return float(program.tile_width[s])
-    area = float(program.compute_area)
-    children = float(program.compute_mesh_x * program.compute_mesh_y)
-    for inner in range(s):
-        instances = float(program.mesh_x[inner] * program.mesh_y[inner])
-        area = float(program.area[inner]) + area * (children // instances)
-        children = instances
-    return math.sqrt(area)
 
 
 def _specs(context: Context, s: int) -> list[str]:
@@ -99,7 +74,7 @@ def _tensor_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> l
 
 def _energy_rows(evaluation: Evaluation, context: Context, s: int, t: int) -> list[tuple[str, str, str]]:
     instances = evaluation.instances[s, t]
-    rows = [("Energy (per-hop)", fixed(1000 * hop_energy(context.program, s)), "fJ")]
+    rows = [("Energy (per-hop)", fixed(1000 * evaluation.hop_energy_pj[s]), "fJ")]
     totals = {
         "Energy": evaluation.network_energy_pj[s, t],
         "Link transfer energy": evaluation.link_energy_pj[s, t],

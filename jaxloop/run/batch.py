@@ -14,7 +14,7 @@ import numpy as np
 from ..kernel.evaluate import evaluate
 from ..lower.classes import element_class
 from ..lower.program import to_device
-from ..program import Mapping, Program, Structure
+from ..program import Mapping, Program, Structure, leaf_names
 from ..result import Evaluation
 
 RECORD_FIELDS = ("record_multicast", "record_scatter", "record_accesses")
@@ -70,12 +70,8 @@ def _enumerated(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> 
     """`program` and `mapping` with leading lanes on every leaf."""
     widest = int(np.max(program.compute_mesh_x * program.compute_mesh_y))
     structure = program.structure.with_elements(element_class(widest))
-    wider = Program(structure=structure, **{n: getattr(program, n) for n in _leaf_names(program)})
+    wider = Program(structure=structure, **{n: getattr(program, n) for n in leaf_names(program)})
     return jax.device_get(_enumerating(wider, mapping, fields))
-
-
-def _leaf_names(program: Program) -> list[str]:
-    return [name for name in program.__dataclass_fields__ if name != "structure"]
 
 
 def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluation:

@@ -84,7 +84,8 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """The compute units. `energy` in pJ per operation and `area` in um^2 per instance, None when the file gives none."""
+    """The compute units. `energy` in pJ per operation and `area` in um^2 per instance, None when the file gives
+    none."""
 
     name: str
     word_bits: int = 16

@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ import pytest
 
 import jaxloop as jl
 from jaxloop.result import Evaluation
-from jaxloop.spec.einsum import Axis, Tensor, Term
+from jaxloop.spec.einsum import Axis, Term
+from tests.helpers import assert_all_finite
 from tests.oracles.exactness import exactness
 from tests.oracles.loopnest import Counts, Key, walk
 from tests.strategies import random_design
@@ -120,12 +120,57 @@ PROJECTIONS = {
 """Inputs of a one-dimensional convolution as no convolution has them."""
 
 
-def unusual(design: jl.Design, axes: tuple[Axis, ...]) -> jl.Design:
-    """A `conv1d` design with other inputs and without limits of capacity."""
+def unusual(design: jl.Design, name: str, axes: tuple[Axis, ...]) -> jl.Design:
+    """The design with other axes of the tensor `name` and without limits of capacity."""
+    tensors = tuple(replace(t, axes=axes) if t.name == name else t for t in design.einsum.tensors)
     levels = tuple(replace(level, size=None) for level in design.architecture.levels)
-    weights, _, outputs = design.einsum.tensors
     return replace(
         design,
-        einsum=replace(design.einsum, tensors=(weights, Tensor("Inputs", axes), outputs)),
+        einsum=replace(design.einsum, tensors=tensors),
         architecture=replace(design.architecture, levels=levels),
     )
+
+
+@pytest.mark.parametrize("directives", [0.0, 0.2])
+def test_reference_counts(directives: float):
+    """All kinds, with bypass and links: every count to the last word."""
+    assert all(check_reference(design) for design in draw(1, 200, directives=directives))
+
+
+def test_smooth_counts():
+    """Without roundings, links and extrapolation."""
+    assert all(check_smooth(design) for design in draw(2, 200, directives=0.1))
+
+
+def test_smooth_counts_are_least_traffic():
+    """Where `exactness` says so, the smooth model counts what a buffer for one tile truly needs."""
+    exact = [d for d in draw(3, 200) if d.nest is not None and exactness(d.einsum, d.nest, second_index=False)]
+    assert len(exact) > 160
+    assert all(check_smooth(design, "full") for design in exact)
+
+
+@pytest.mark.parametrize("name", PROJECTIONS)
+def test_unusual_projections(name: str):
+    for design in draw(4, 24, "conv1d", directives=0.1):
+        strange = unusual(design, "Inputs", PROJECTIONS[name])
+        assert check_reference(strange) and check_smooth(strange)
+
+
+def test_output_with_holes():
+    """A strided output's tile has more words than are ever written: where no count of reads exists, the status says so
+    and the numbers stay finite."""
+    strange = [unusual(design, "Outputs", (_axis("K"), _axis(("P", 3)))) for design in draw(5, 40, "conv1d")]
+    counted = [check_reference(design) for design in strange]
+    assert 5 < sum(counted) < 35
+    for design in strange:
+        assert_all_finite(jl.evaluate(design))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_long_sweep(seed: int):
+    for design in draw(seed, 500, directives=0.1):
+        assert check_reference(design) and check_smooth(design)
+        assert design.nest is not None
+        if exactness(design.einsum, design.nest, second_index=False):
+            assert check_smooth(design, "full")
