@@ -12,6 +12,7 @@ from .conventions import TIMELOOP_2022, Conventions
 from .designs import files as design_files, is_shipped
 from .frontend import read_files, read_texts
 from .lower import Lowered, lower, lower_mapping, pad_mapping
+from .lower.classes import structure_of
 from .lower.override import override, to_lanes
 from .lower.program import crop
 from .program import Mapping, Program, leaf_names
@@ -78,7 +79,8 @@ def evaluate(
     if nest is None:
         raise SpecError([Diagnostic(Place("", 0, "mapping"), "the files hold no mapping", "add one or pass mappings=")])
     exact = _batch_shape(nest, hardware, sizes) != ()
-    lowered = lower(design, conventions, exact=exact)
+    largest = {rank: int(np.max(size)) for rank, size in (sizes or {}).items() if rank in design.einsum.ranks}
+    lowered = lower(design, conventions, exact=exact, dtype=dtype, largest=largest)
     if exact:
         return _evaluate_batch(design, lowered, nest, hardware, sizes, fields, dtype)
     one = _evaluate_one(design, lowered, nest, hardware, sizes, dtype)
@@ -116,7 +118,7 @@ def _evaluate_one(
     lanes = override(lowered, hardware, sizes, ())
     structure = lanes.structure
     program = Program(structure=structure, **{n: getattr(lanes, n)[..., 0] for n in leaf_names(lanes)})
-    exact = lower(design, structure.conventions, exact=True).program.structure
+    exact = structure_of(lowered.sizes, structure.conventions)
     if isinstance(nest, LoopNest):
         mapping, own = (lower_mapping(nest, design.einsum, s) for s in (structure, exact))
     else:

@@ -30,9 +30,11 @@ class Structure:
     **Attributes:**
 
     - `levels`, `ranks`, `tensors`, `axes`: sizes of the padded arrays.
-    - `sliding`: axes per tensor that two ranks move (sliding windows); they are the first axes of each tensor.
+    - `sliding`: most axes per tensor that two ranks move (sliding windows); `sliding_tensors`: tensors with such axes.
     - `multicast`: largest multiplicity that the closed form of the multicast histogram can hold (1 without sliding
       windows): the integer square root of the compute units.
+    - `keys`: numbers that stand for one motion of a tile (`Program.motion_key`); 1 unless tensors are huge or the
+      dtype is short.
     - `irregular`: some tensor has an axis moved by three or more ranks, or a rank that moves two of its axes: multicast
       groups are then enumerated.
     - `elements`: children of one fan-out that the enumeration of spec/dense.md 4.6 can hold; 0 leaves links out and
@@ -45,7 +47,9 @@ class Structure:
     tensors: int
     axes: int
     sliding: int
+    sliding_tensors: int
     multicast: int
+    keys: int
     irregular: bool
     elements: int
     conventions: Conventions
@@ -63,8 +67,11 @@ class Program(eqx.Module):
     - `rank_sizes`: iterations per rank.
     - `projection`: coefficient of each rank in each tensor axis; `projection_extent`: the same as a sum of absolute
       values (they differ where one rank enters an axis twice with opposite signs).
-    - `pair_rank`, `pair_coefficient`: the two ranks of each sliding axis and their absolute coefficients (coefficient
-      0 where there is none).
+    - `motion_key`: what one step of a rank adds to the keys of a tensor's motion: equal keys mean equal motions along
+      all axes.
+    - `window`: one column per tensor with sliding axes, 1 in that tensor's row; `window_rank`, `window_coefficient`:
+      the two ranks of each of its sliding axes and their absolute coefficients (0 where there is none); `window_axis`:
+      mask over its axes.
     - `is_output`, `is_tensor`: masks over tensors; a padding tensor is neither kept nor counted.
     - `size`: words; `multiple_buffering`; `min_utilization`: share of the effective size.
     - `word_bits`, `block_size` (words per vector access), `cluster_size`, `mesh_x`, `mesh_y`.
@@ -79,8 +86,11 @@ class Program(eqx.Module):
     rank_sizes: Float[Array, "rank *#lane"]
     projection: Float[Array, "tensor axis rank *#lane"]
     projection_extent: Float[Array, "tensor axis rank *#lane"]
-    pair_rank: Int[Array, "tensor sliding 2 *#lane"]
-    pair_coefficient: Float[Array, "tensor sliding 2 *#lane"]
+    motion_key: Float[Array, "tensor key rank *#lane"]
+    window: Float[Array, "tensor window *#lane"]
+    window_rank: Int[Array, "window sliding 2 *#lane"]
+    window_coefficient: Float[Array, "window sliding 2 *#lane"]
+    window_axis: Float[Array, "tensor axis *#lane"]
     is_output: Float[Array, "tensor *#lane"]
     is_tensor: Float[Array, "tensor *#lane"]
     size: Float[Array, "level *#lane"]

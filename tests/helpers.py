@@ -3,6 +3,7 @@
 import dataclasses
 import random
 from collections.abc import Mapping as Dict
+from functools import cache
 from typing import Any
 
 import jax
@@ -65,11 +66,16 @@ def random_mappings(design: jl.Design, count: int, seed: int, bypass: float = 0.
     return [random_mapping(design, rng, bypass) for _ in range(count)]
 
 
-def fixed_design(kind: str, levels: int, seed: int = 0, **options: Any) -> jl.Design:
+SEEDS = {"conv1d": 7}
+"""Chosen so that some random mappings of the design with three levels use links and some do not."""
+
+
+@cache
+def fixed_design(kind: str, levels: int) -> jl.Design:
     """A random design of `kind` with `levels` levels, at least 4 children in some fan-out and 48 operations."""
-    rng = random.Random(seed)
+    rng = random.Random(SEEDS.get(kind, 0))
     while True:
-        design = random_design(rng, kind, min_levels=levels, max_levels=levels, max_fanout=8, **options)
+        design = random_design(rng, kind, min_levels=levels, max_levels=levels, max_fanout=8)
         if design.einsum.computes >= 48 and design.architecture.compute.instances >= 4:
             return design
 

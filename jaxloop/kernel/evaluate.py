@@ -12,7 +12,7 @@ from .latency import latency
 from .links import enumerate_records
 from .multicast import Multicast, multicast_groups
 from .network import network_use
-from .records import Records, closed_form_records, link_candidates
+from .records import Records, closed_form_records, links_possible
 from .temporal import Reuse, temporal_reuse
 from .tiling import Tiles, tile_boxes
 from .traffic import storage_traffic
@@ -100,9 +100,5 @@ def _records(
     if structure.elements:
         records, uncounted = enumerate_records(program, mapping, tiles, reuse, multicast, no_link)
         return records, never, uncounted
-    fan = fan_outs(program, mapping, tiles)
-    candidates, _ = link_candidates(program, tiles, reuse, multicast, fan, no_link)
-    unsure = jnp.any(candidates, axis=(0, 1, 2, 3))
-    if structure.irregular:
-        unsure = unsure | jnp.any(multicast.fanout > 1.0, axis=0)
+    unsure = links_possible(program, tiles, reuse, multicast, fan_outs(program, mapping, tiles), no_link)
     return closed_form_records(multicast, reuse.delivered), unsure, never

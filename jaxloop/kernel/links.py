@@ -25,12 +25,12 @@ class _Children(eqx.Module):
     """The children of one (level, tensor): their numbers and the keys of their tiles' offsets."""
 
     number: Float[Array, " element"]
-    key: Float[Array, " element"]
+    key: Float[Array, "element key"]
     used: Float[Array, ""]
     width: Float[Array, ""]
     height: Float[Array, ""]
 
-    def linked(self, motion_key: Float[Array, ""]) -> Bool[Array, " element"]:
+    def linked(self, motion_key: Float[Array, " key"]) -> Bool[Array, " element"]:
         """Children whose tile after the motion is a neighbour's tile before it. The numbers are decoded with the
         physical grid's width, though they count along the mapped one: so does the reference."""
         row = floor_div(self.number, self.width)
@@ -47,13 +47,14 @@ class _Children(eqx.Module):
             other = self.number + step
             inside = exists & (other >= 0.0) & (other < self.used)
             place = jnp.clip(other, 0.0, self.number.shape[0] - 1.0).astype(jnp.int32)
-            found = found | (inside & (self.key[place] == self.key + motion_key))
+            found = found | (inside & jnp.all(self.key[place] == self.key + motion_key, axis=1))
         return found & (self.number < self.used)
 
     def histogram(self, members: Bool[Array, " element"], separate: Bool[Array, ""]) -> Float[Array, " multiple"]:
         """Number of groups of equal offsets among `members`, per multiplicity 1, 2, ..."""
-        equal = (self.key[:, None] == self.key[None]) & members[None]
-        count = jnp.where(separate, 1, jnp.sum(equal, axis=1))
+        masked = jnp.where(members[:, None], self.key, jnp.inf)
+        equal = jnp.all(self.key[:, None] == masked[None], axis=2)
+        count = jnp.where(separate, 1, jnp.sum(equal, axis=1, dtype=jnp.int32))
         size = self.number.shape[0]
         total = jnp.zeros(size, self.number.dtype).at[jnp.maximum(count, 1) - 1].add(members.astype(self.number.dtype))
         return total / jnp.arange(1, size + 1, dtype=total.dtype)
@@ -63,12 +64,14 @@ def _children(program: Program, fan: FanOut, s: Array, t: Array) -> _Children:
     number = jnp.arange(program.structure.elements, dtype=fan.used.dtype)
     quotient = floor_div(number[:, None], fan.radix[s][None])
     digits = quotient - fan.bounds[s] * floor_div(quotient, fan.bounds[s][None])
-    return _Children(number, digits @ fan.step_key[s][:, t], fan.used[s], fan.width[s], fan.height[s])
+    return _Children(
+        number, jnp.sum(digits[:, :, None] * fan.step_key[s][:, t], axis=1), fan.used[s], fan.width[s], fan.height[s]
+    )
 
 
-HISTOGRAMS = 4
-"""Places for records, as multiples of the longest histogram of one fan-out: that of all children, and three of those
-that links leave. A mapping that needs more says so (`Status.UNCOUNTED_LINKS`)."""
+HISTOGRAMS = 2
+"""Places for records that links leave, as multiples of the longest possible histogram of a fan-out. A mapping that
+needs more says so (`Status.UNCOUNTED_LINKS`)."""
 
 
 def enumerate_records(
@@ -82,20 +85,18 @@ def enumerate_records(
     """The traffic records with links, and whether they could not all be counted."""
     structure = program.structure
     fan = fan_outs(program, mapping, tiles)
-    candidates, keys = link_candidates(program, tiles, reuse, multicast, fan, no_link)
+    candidates, keys = link_candidates(program, reuse, multicast, fan, no_link)
     fits = fan.used <= structure.elements
     base_multicast, base_scatter = _whole_fan_out(program, mapping, fan, multicast)
     walk = _Walk(program, mapping, fan, reuse, keys, jnp.sum(base_scatter, axis=0))
-    places = HISTOGRAMS * distinct_multiplicities(structure.elements)
-    code = jnp.where(base_scatter > 0.0, base_multicast * CODE + base_scatter, jnp.inf)
     # the records of the whole fan-out come first: their accesses are known when all links are
-    code = jnp.sort(code, axis=0)
-    too_many = jnp.any(jnp.isfinite(code[places:]))
-    code = code[:places]
-    filler = jnp.full((places - code.shape[0], *code.shape[1:]), jnp.inf)
-    code = jnp.concatenate([code, filler])
+    extra = HISTOGRAMS * distinct_multiplicities(structure.elements)
+    first = base_scatter.shape[0]
+    code = jnp.where(base_scatter > 0.0, base_multicast * CODE + base_scatter, jnp.inf)
+    code = jnp.concatenate([code, jnp.full((extra, *code.shape[1:]), jnp.inf, code.dtype)])
+    taken = jnp.full(reuse.delivered.shape, first)
     none = jnp.zeros_like(reuse.delivered)
-    state = _Accumulation(RecordList(code, jnp.zeros_like(code), too_many), links=none, served=none)
+    state = _Accumulation(RecordList(code, jnp.zeros_like(code), taken, jnp.zeros((), bool)), links=none, served=none)
     running = jnp.cumsum((candidates & fits[:, None, None, None]).reshape(-1))
 
     def step(carry: tuple[Int[Array, ""], _Accumulation]):
@@ -104,10 +105,9 @@ def enumerate_records(
         return index + 1, walk.add_loop(state, *place)
 
     _, state = jax.lax.while_loop(lambda carry: carry[0] < running[-1], step, (jnp.zeros_like(running[-1]), state))
-    is_base = jnp.arange(places)[:, None, None] < jnp.sum(base_scatter > 0.0, axis=0)[None]
-    scatter = jnp.where(is_base, code - jnp.floor(code / CODE) * CODE, 0.0)
-    shared = jnp.where(is_base, (reuse.delivered - state.served)[None] * scatter, 0.0)
-    records = RecordList(state.records.code, state.records.accesses + shared, state.records.overflow)
+    shared = (reuse.delivered - state.served)[None] * base_scatter
+    accesses = state.records.accesses.at[:first].add(shared)
+    records = RecordList(state.records.code, accesses, state.records.used, state.records.overflow)
     uncounted = jnp.any(candidates & ~fits[:, None, None, None]) | records.overflow
     if structure.irregular:
         uncounted = uncounted | jnp.any(~fits)
@@ -149,7 +149,7 @@ class _Walk(eqx.Module):
     mapping: Mapping
     fan: FanOut
     reuse: Reuse
-    keys: Float[Array, "level outer position tensor"]
+    keys: Float[Array, "level outer position tensor key"]
     groups: Float[Array, "level tensor"]
 
     def _weight(self, s: Array, outer: Array, position: Array, t: Array) -> Array:

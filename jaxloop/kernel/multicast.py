@@ -32,17 +32,17 @@ class Multicast(eqx.Module):
     groups: Float[Array, "level tensor *#lane"]
 
 
-def _pair_groups(program: Program, tiles: Tiles) -> Array:
-    """Groups per multiplicity 1, 2, ... of each sliding axis: [multiple, level, tensor, sliding].
+def _window_groups(program: Program, tiles: Tiles) -> Array:
+    """Groups per multiplicity 1, 2, ... of each sliding axis: [multiple, level, window, sliding].
 
     With bounds a, b and coprime strides x, y the number of offsets that occur at least k times is
     N(k) = max(0, a - (k-1) y) max(0, b - (k-1) x), counted with overlap; its second difference is the histogram.
     """
     ranks = program.structure.ranks
-    index = jnp.arange(ranks).reshape((1, 1, 1, ranks) + (1,) * (program.pair_rank.ndim - 3))
-    chosen = (program.pair_rank[:, :, :, None] == index).astype(tiles.fan.dtype)
+    index = jnp.arange(ranks).reshape((1, 1, 1, ranks) + (1,) * (program.window_rank.ndim - 3))
+    chosen = (program.window_rank[:, :, :, None] == index).astype(tiles.fan.dtype)
     bounds = jnp.sum(chosen[None] * tiles.fan[:, None, None, None], axis=4)
-    strides = jnp.sum(chosen[None] * tiles.below[:, None, None, None], axis=4) * program.pair_coefficient[None]
+    strides = jnp.sum(chosen[None] * tiles.below[:, None, None, None], axis=4) * program.window_coefficient[None]
     used = strides > 0.0
     bounds, strides = jnp.where(used, bounds, 1.0), jnp.where(used, strides, 1.0)
     divisor = gcd(strides[:, :, :, 0], strides[:, :, :, 1])
@@ -77,23 +77,23 @@ def _convolve(first: Array, second: Array) -> Array:
 def multicast_groups(program: Program, mapping: Mapping, tiles: Tiles) -> Multicast:
     structure = program.structure
     moves = program.projection_extent > 0.0
-    fan = tiles.fan[:, None]
     fanout = jnp.prod(tiles.fan, axis=1)
-    repeats = jnp.prod(jnp.where(jnp.any(moves, axis=1)[None], 1.0, fan), axis=2)
-    single = moves[:, structure.sliding :]
-    distinct = jnp.prod(jnp.where(single[None], fan[:, :, None], 1.0), axis=(2, 3))
+    single = jnp.any(moves & (program.window_axis[:, :, None] == 0.0), axis=1)
+    distinct = jnp.prod(jnp.where(single[None], tiles.fan[:, None], 1.0), axis=2)
+    repeats = jnp.prod(jnp.where(jnp.any(moves, axis=1)[None], 1.0, tiles.fan[:, None]), axis=2)
+    histogram = distinct[None]
     if structure.sliding:
-        pairs = _pair_groups(program, tiles)
-        histogram = pairs[:, :, :, 0]
+        windows = _window_groups(program, tiles)
+        shared = windows[:, :, :, 0]
         for axis in range(1, structure.sliding):
-            histogram = _convolve(histogram, pairs[:, :, :, axis])
-        histogram = histogram * distinct[None]
-    else:
-        histogram = distinct[None]
+            shared = _convolve(shared, windows[:, :, :, axis])
+        # tensors without windows have groups of multiplicity 1 alone
+        shared = jnp.sum(shared[:, :, None] * program.window[None, None], axis=3)
+        plain = 1.0 - jnp.sum(program.window, axis=1)
+        first = shared[0] + plain[None]
+        histogram = jnp.concatenate([jnp.broadcast_to(first, shared[0].shape)[None], shared[1:]]) * distinct[None]
     separate = mapping.no_multicast > 0.0
-    alone = fanout[:, None]
     repeats = jnp.where(separate, 1.0, repeats)
-    first = jnp.where(separate, alone, histogram[0])
-    rest = jnp.where(separate[None], 0.0, histogram[1:])
-    histogram = jnp.concatenate([first[None], rest])
+    alone = jnp.where(separate, fanout[:, None], histogram[0])
+    histogram = jnp.concatenate([alone[None], jnp.where(separate[None], 0.0, histogram[1:])])
     return Multicast(fanout=fanout, repeats=repeats, groups_by_multiple=histogram, groups=jnp.sum(histogram, axis=0))

@@ -6,10 +6,10 @@ children at once. Records lie in ascending order of (multicast, scatter), as the
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..program import Program
-from .fanout import FanOut, neighbour_has
+from .fanout import FanOut, neighbour_differences
 from .multicast import Multicast
 from .temporal import Reuse
 from .tiling import Tiles
@@ -42,30 +42,69 @@ def closed_form_records(multicast: Multicast, delivered: Array) -> Records:
     return Records(factor, scatter, accesses, jnp.zeros_like(delivered), multicast.fanout)
 
 
-def link_candidates(
+def links_possible(
     program: Program, tiles: Tiles, reuse: Reuse, multicast: Multicast, fan: FanOut, no_link: Array
+) -> Bool[Array, "*#lane"]:
+    """Whether the enumeration of links might change anything: a necessary condition of section 4.6.
+
+    Tensors without sliding windows can only be handed over where they do not move at all, which needs tiles that are
+    not reused. An axis that one rank moves never moves back: once the innermost active loop moves it beyond the
+    fan-out, no later motion matches a neighbour. For the rest, each loop's motion is compared with the offsets of
+    neighbours.
+    """
+    structure = program.structure
+    possible = (multicast.fanout[:, None] > 1.0) & (no_link == 0.0) & (reuse.first_advances[:, None] > 0.0)
+    if structure.irregular:
+        return jnp.any(possible, axis=(0, 1))
+    rests = jnp.all(reuse.first_motion == 0.0, axis=2)
+    shares = multicast.groups < multicast.fanout[:, None]
+    found = jnp.any(possible & ~reuse.reuses & rests & shares, axis=(0, 1))
+    if structure.sliding:
+        found = found | _windows_may_link(program, tiles, reuse, fan, possible)
+    return found
+
+
+def _windows_may_link(program: Program, tiles: Tiles, reuse: Reuse, fan: FanOut, possible: Array) -> Array:
+    """Tensors with sliding windows: motions against the offsets of neighbours, in keys up to sign."""
+    structure, loops = program.structure, reuse.loops
+
+    spans = tiles.fanned_extent - tiles.child_extent
+    stays = jnp.all((jnp.abs(reuse.first_motion) <= spans) | (program.window_axis[None] > 0.0), axis=2)
+    partial = (reuse.step_words > 0.0) & (after_partial(program, reuse) > 0.0)
+    delivers = ~reuse.reuses | (reuse.step_words == reuse.whole_words) | partial
+    allowed = jnp.any((possible & stays & delivers)[:, :, None] & (program.window[None] > 0.0), axis=1)
+    differences, occurs = neighbour_differences(program, fan)
+    offsets = jnp.abs(jnp.sum(differences[:, :, :, None] * program.window[None, None, :, :, None], axis=2))
+    motion = jnp.sum(loops.motion[:, :, :, None] * program.window[None, None, :, :, None], axis=2)
+    before = jnp.sum(loops.motion_before[:, :, None] * program.window[None, :, :, None], axis=1)
+    found = jnp.any(allowed & fan.mixes_rows[:, None], axis=(0, 1))
+    for s in range(structure.levels):
+        moved = jnp.abs(motion[s:] + before[s][None, None])[None]
+        matches = jnp.all(moved == offsets[:, s][:, None, None], axis=4) & occurs[:, s][:, None, None, None]
+        advancing = (loops.advances[s:] > 0.0)[:, :, None] & allowed[s][None, None]
+        found = found | jnp.any(matches & advancing[None], axis=(0, 1, 2, 3))
+    return found
+
+
+def link_candidates(
+    program: Program, reuse: Reuse, multicast: Multicast, fan: FanOut, no_link: Array
 ) -> tuple[Array, Array]:
     """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor],
-    and the keys of their motions.
-
-    A necessary condition of section 4.6: some words are delivered when the loop advances, its motion lies within the
-    span of the fan-out's offsets, and some child has a neighbour at that offset.
-    """
+    and the keys of their motions. A necessary condition of section 4.6; arrays without lanes."""
     loops, levels = reuse.loops, jnp.arange(program.structure.levels)
     full = reuse.step_words == reuse.whole_words
-    sliding = (reuse.step_words > 0.0) & (after_partial(program, reuse) > 0.0)
-    spans = tiles.fanned_extent - tiles.child_extent
+    partial = (reuse.step_words > 0.0) & (after_partial(program, reuse) > 0.0)
     possible = (multicast.fanout[:, None] > 1.0) & (no_link == 0.0)
-    motion = loops.motion[None] + loops.motion_before[:, None, None]
-    within = jnp.all(jnp.abs(motion) <= spans[:, None, None], axis=4)
-    key = jnp.sum(motion * fan.key_weight[:, None, None], axis=4)
-    first_key = jnp.sum(reuse.first_motion * fan.key_weight, axis=2)
-    linkable = (~reuse.reuses | full)[:, None, None] | (sliding[:, None, None] & (key == first_key[:, None, None]))
-    outer = levels[None] >= levels[:, None]
-    outer = outer.reshape(outer.shape + (1,) * (within.ndim - 2))
+    keys = loops.motion[None] + loops.motion_before[:, None, None]
+    as_first = jnp.all(keys == reuse.first_key[:, None, None], axis=4)
+    linkable = (~reuse.reuses | full)[:, None, None] | (partial[:, None, None] & as_first)
+    outer = (levels[None] >= levels[:, None])[:, :, None, None]
     advancing = (loops.advances > 0.0)[None, :, :, None] & outer
-    candidates = advancing & within & linkable & possible[:, None, None]
-    return candidates & neighbour_has(program, fan, key), key
+    differences, occurs = neighbour_differences(program, fan)
+    offset = differences[:, :, None, None]
+    matches = jnp.all((keys[None] == offset) | (keys[None] == -offset), axis=5) & occurs[:, :, None, None, None]
+    near = jnp.any(matches, axis=0) | fan.mixes_rows[:, None, None, None]
+    return advancing & linkable & possible[:, None, None] & near, keys
 
 
 def after_partial(program: Program, reuse: Reuse) -> Array:

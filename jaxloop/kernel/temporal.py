@@ -20,15 +20,16 @@ class Loops(eqx.Module):
     **Attributes:**
 
     - `advances`: how often each loop is the one that advances (`W` of the spec; 0 for loops of bound 1).
-    - `motion`: net motion of a tile when the loop advances, counted from the start of level 0 (`v - sum of v`).
-    - `motion_before`: the sum of shift vectors over all loops inside each level: `motion + motion_before[s]` is the
-      motion `c` of connection s.
+    - `motion`: keys of the net motion of a tile when the loop advances, counted from the start of level 0 (`v - sum of
+      v`).
+    - `motion_before`: keys of the sum of shift vectors over all loops inside each level: `motion + motion_before[s]` is
+      the motion `c` of connection s.
     - `steps`: product of all bounds of the loops at and above each level.
     """
 
     advances: Float[Array, "level position *#lane"]
-    motion: Float[Array, "level position tensor axis *#lane"]
-    motion_before: Float[Array, "level tensor axis *#lane"]
+    motion: Float[Array, "level position tensor key *#lane"]
+    motion_before: Float[Array, "level tensor key *#lane"]
     steps: Float[Array, "level *#lane"]
 
 
@@ -39,8 +40,8 @@ class Reuse(eqx.Module):
 
     - `loops`: the ordered loops.
     - `delivered`: words per child over the whole execution.
-    - `first_motion`, `first_starts`, `first_advances`: shift vector, starts (product of the bounds outside) and
-      advances of the innermost active loop.
+    - `first_motion`, `first_key`, `first_starts`, `first_advances`: shift vector, its keys, starts (product of the
+      bounds outside) and advances of the innermost active loop.
     - `step_words`: words when that loop advances; `whole_words`: words of a whole tile.
     - `same_motion_advances`: advances of outer loops that move the tile like the innermost one (`E` of the spec).
     - `reuses`: False where no tile is ever reused: below level 0, and under `no_temporal_reuse`.
@@ -49,6 +50,7 @@ class Reuse(eqx.Module):
     loops: Loops
     delivered: Float[Array, "level tensor *#lane"]
     first_motion: Float[Array, "level tensor axis *#lane"]
+    first_key: Float[Array, "level tensor key *#lane"]
     first_starts: Float[Array, "level *#lane"]
     first_advances: Float[Array, "level *#lane"]
     step_words: Float[Array, "level tensor *#lane"]
@@ -58,14 +60,13 @@ class Reuse(eqx.Module):
 
 
 def _ordered(program: Program, mapping: Mapping, tiles: Tiles) -> tuple[Array, Array]:
-    """Bounds [level, position] and shift vectors [level, position, tensor, axis] of the temporal loops in order."""
+    """Bounds [level, position], and steps [level, position, rank] of the temporal loops in order: how far each loop
+    moves along its rank, 0 along all others. A temporal loop steps by all that lies inside it, the spatial loops of
+    its own level included."""
     ranks = program.structure.ranks
     index = jnp.arange(ranks).reshape((1, 1, ranks) + (1,) * (mapping.temporal_order.ndim - 2))
     chosen = (mapping.temporal_order[:, :, None] == index).astype(mapping.temporal.dtype)
-    bounds = jnp.sum(chosen * mapping.temporal[:, None], axis=2)
-    # a temporal loop steps by all that lies inside it, the spatial loops of its own level included
-    shift = jnp.moveaxis(program.projection, 2, 0)[None] * tiles.fanned[:, :, None, None]
-    return bounds, jnp.sum(chosen[:, :, :, None, None] * shift[:, None], axis=2)
+    return jnp.sum(chosen * mapping.temporal[:, None], axis=2), chosen * tiles.fanned[:, None]
 
 
 def _motions(program: Program, bounds: Array, shift: Array) -> tuple[Array, Array]:
@@ -115,37 +116,37 @@ def _first_active(program: Program, bounds: Array, values: Array, default: Array
 
 
 def temporal_reuse(program: Program, mapping: Mapping, tiles: Tiles) -> Reuse:
-    bounds, shift = _ordered(program, mapping, tiles)
-    motion, motion_before = _motions(program, bounds, shift)
+    bounds, step = _ordered(program, mapping, tiles)
+    key = jnp.sum(step[:, :, None, None] * program.motion_key[None, None], axis=4)
+    motion, motion_before = _motions(program, bounds, key)
     starts, steps = _repetitions(program, bounds)
     advances = (bounds - 1.0) * starts
-    structure = program.structure
-    lane = shift.shape[4:]
-    shifts = shift.reshape(shift.shape[:2] + (structure.tensors * structure.axes, *lane))
-    counts = [jnp.broadcast_to(count[:, :, None], shifts[:, :, :1].shape) for count in (starts, advances)]
-    items = jnp.concatenate([shifts, *counts], axis=2)
-    default = jnp.zeros_like(items[0, 0]).at[-2].set(1.0)
-    first = _first_active(program, bounds, items, default)
-    first_motion = first[:, :-2].reshape((structure.levels, structure.tensors, structure.axes, *lane))
-    first_starts, first_advances = first[:, -2], first[:, -1]
+    counts = jnp.concatenate(jnp.broadcast_arrays(starts[:, :, None], advances[:, :, None]), axis=2)
+    items = jnp.concatenate([step, jnp.broadcast_to(counts, counts.shape[:3] + step.shape[3:])], axis=2)
+    first = _first_active(program, bounds, items, jnp.zeros_like(items[0, 0]).at[program.structure.ranks].set(1.0))
+    first_step, first_starts, first_advances = first[:, :-2], first[:, -2], first[:, -1]
+    first_motion = jnp.sum(first_step[:, None, None] * program.projection[None], axis=3)
+    first_key = jnp.sum(first_step[:, None, None] * program.motion_key[None], axis=3)
+
     whole = tiles.child_words
-    step = whole - jnp.prod(jnp.maximum(tiles.child_extent - jnp.abs(first_motion), 0.0), axis=2)
+    entering = whole - jnp.prod(jnp.maximum(tiles.child_extent - jnp.abs(first_motion), 0.0), axis=2)
     same = []
-    for s in range(structure.levels):
-        matches = jnp.all(motion[s:] == (first_motion[s] - motion_before[s])[None, None], axis=3)
+    for s in range(program.structure.levels):
+        matches = jnp.all(motion[s:] == (first_key[s] - motion_before[s])[None, None], axis=3)
         moved = jnp.sum(jnp.where(matches, advances[s:, :, None], 0.0), axis=(0, 1))
         same.append(moved - first_advances[s][None])  # the innermost loop matches itself
     same_motion = stack(same)
 
     reuses = jnp.concatenate([jnp.zeros_like(mapping.keep[:1]), 1.0 - mapping.no_temporal_reuse[:-1]]) > 0.0
-    delivered = whole * (first_starts[:, None] - same_motion) + step * (first_advances[:, None] + same_motion)
+    delivered = whole * (first_starts[:, None] - same_motion) + entering * (first_advances[:, None] + same_motion)
     return Reuse(
         loops=Loops(advances=advances, motion=motion, motion_before=motion_before, steps=steps),
         delivered=jnp.where(reuses, delivered, whole * steps[:, None]),
         first_motion=first_motion,
+        first_key=first_key,
         first_starts=first_starts,
         first_advances=first_advances,
-        step_words=step,
+        step_words=entering,
         whole_words=whole,
         same_motion_advances=same_motion,
         reuses=reuses,

@@ -30,7 +30,9 @@ class Sizes:
     tensors: int
     axes: int
     sliding: int
+    sliding_tensors: int
     multicast: int
+    keys: int
     irregular: bool
 
 
@@ -50,7 +52,8 @@ def is_irregular(tensor: Tensor) -> bool:
     return any(len(axis.ranks) > 2 for axis in tensor.axes) or len(moved) != len(set(moved))
 
 
-def exact_sizes(einsum: Einsum, architecture: Architecture) -> Sizes:
+def exact_sizes(einsum: Einsum, architecture: Architecture, keys: int) -> Sizes:
+    """The sizes of a design; `keys` is what its tensors' motions need."""
     sliding = max((len(sliding_axes(t)) for t in einsum.tensors), default=0)
     return Sizes(
         levels=len(architecture.levels),
@@ -58,8 +61,10 @@ def exact_sizes(einsum: Einsum, architecture: Architecture) -> Sizes:
         tensors=len(einsum.tensors),
         axes=max(1, max(len(t.axes) for t in einsum.tensors)),
         sliding=sliding,
+        sliding_tensors=sum(bool(sliding_axes(t)) for t in einsum.tensors),
         # a group of m children on one sliding axis needs at least m * m children
         multicast=max(1, math.isqrt(architecture.compute.instances)) if sliding else 1,
+        keys=keys,
         irregular=any(is_irregular(t) for t in einsum.tensors),
     )
 
@@ -72,7 +77,9 @@ def class_sizes(sizes: Sizes) -> Sizes:
         tensors=_up(sizes.tensors, TENSORS),
         axes=_up(sizes.axes, AXES),
         sliding=_up(sizes.sliding, (2,)) if sizes.sliding else 0,
+        sliding_tensors=sizes.sliding_tensors,
         multicast=_up(sizes.multicast, MULTICAST) if sizes.sliding else 1,
+        keys=sizes.keys,
         irregular=sizes.irregular,
     )
 
@@ -84,7 +91,9 @@ def structure_of(sizes: Sizes, conventions: Conventions) -> Structure:
         tensors=sizes.tensors,
         axes=sizes.axes,
         sliding=sizes.sliding,
+        sliding_tensors=sizes.sliding_tensors,
         multicast=sizes.multicast,
+        keys=sizes.keys,
         irregular=sizes.irregular,
         elements=0,
         conventions=conventions,

@@ -1,4 +1,4 @@
-"""The user's own values in place of those of the files: hardware figures and rank sizes, for one evaluation or a batch."""
+"""The user's own values in place of those of the files: hardware figures, rank sizes; for one evaluation or a batch."""
 
 from collections.abc import Mapping as Dict
 from typing import Any

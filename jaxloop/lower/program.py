@@ -13,7 +13,7 @@ from ..conventions import Conventions
 from ..program import Names, Program, Structure
 from ..spec.architecture import Architecture, Storage
 from ..spec.design import Design
-from ..spec.einsum import Einsum
+from ..spec.einsum import Einsum, Tensor
 from .classes import Sizes, class_sizes, exact_sizes, sliding_axes, structure_of
 from .costs import Costs, lower_costs
 
@@ -51,12 +51,21 @@ class Lowered:
     warnings: tuple[Diagnostic, ...]
 
 
-def lower(design: Design, conventions: Conventions, *, exact: bool = False) -> Lowered:
+def lower(
+    design: Design,
+    conventions: Conventions,
+    *,
+    exact: bool = False,
+    dtype: Any = np.float64,
+    largest: dict[str, int] | None = None,
+) -> Lowered:
     """Lowers workload and hardware.
 
     **Arguments:**
 
     - `exact`: arrays of the design's own sizes instead of its size class: for hot batches.
+    - `dtype`: what the leaves will be held in; motions of tiles must stay exact in it.
+    - `largest`: rank sizes that a sweep will reach, where they exceed the design's own.
 
     **Raises:** `SpecError` for what the kernel does not model.
     """
@@ -64,9 +73,12 @@ def lower(design: Design, conventions: Conventions, *, exact: bool = False) -> L
     _refuse_unmodeled(design, report)
     report.raise_if_errors()
     costs = lower_costs(design, conventions, report)
-    true_sizes = exact_sizes(design.einsum, design.architecture)
+    bounds = design.einsum.size_of | {r: max(n, design.einsum.size_of[r]) for r, n in (largest or {}).items()}
+    key_weights = [_key_weights(tensor, bounds, dtype) for tensor in design.einsum.tensors]
+    keys = max(len(weights) for weights in key_weights)
+    true_sizes = exact_sizes(design.einsum, design.architecture, keys)
     sizes = true_sizes if exact else class_sizes(true_sizes)
-    leaves = _workload_leaves(design.einsum, sizes) | _hardware_leaves(design.architecture, costs, sizes)
+    leaves = _workload_leaves(design.einsum, sizes, key_weights) | _hardware_leaves(design.architecture, costs, sizes)
     program = Program(structure=structure_of(sizes, conventions), **leaves)
     return Lowered(program, _names(design), true_sizes, costs.provenance, tuple(report.warnings))
 
@@ -91,38 +103,65 @@ def _names(design: Design) -> Names:
     )
 
 
-def _workload_leaves(einsum: Einsum, sizes: Sizes) -> dict[str, np.ndarray]:
-    rank_index = {rank: i for i, rank in enumerate(einsum.ranks)}
+def _key_weights(tensor: Tensor, sizes: dict[str, int], dtype: Any) -> list[list[float]]:
+    """Weights [key][axis] that turn a motion into numbers. Motions along an axis stay below the tensor's extent, so
+    that a radix of four extents keeps sums and differences of two motions apart; a new key starts where the next axis
+    would not fit into the mantissa."""
+    limit = 2.0 ** np.finfo(dtype).nmant
+    keys, radix = [[0.0] * len(tensor.axes)], 1.0
+    for a, axis in enumerate(tensor.axes):
+        extent = sum(abs(term.coefficient) * (sizes[term.rank] - 1) for term in axis.terms)
+        if radix > 1.0 and radix * (4.0 * extent + 1.0) > limit:
+            keys.append([0.0] * len(tensor.axes))
+            radix = 1.0
+        keys[-1][a] = radix
+        radix *= 4.0 * extent + 1.0
+    return keys
+
+
+def _workload_leaves(einsum: Einsum, sizes: Sizes, key_weights: list[list[list[float]]]) -> dict[str, np.ndarray]:
+    index = {rank: i for i, rank in enumerate(einsum.ranks)}
     rank_sizes = np.ones(sizes.ranks)
     rank_sizes[: len(einsum.ranks)] = einsum.sizes
     projection = np.zeros((sizes.tensors, sizes.axes, sizes.ranks))
     extent = np.zeros_like(projection)
-    pair_rank = np.zeros((sizes.tensors, sizes.sliding, 2), np.int32)
-    pair_coefficient = np.zeros((sizes.tensors, sizes.sliding, 2))
+    motion_key = np.zeros((sizes.tensors, sizes.keys, sizes.ranks))
     is_output, is_tensor = np.zeros(sizes.tensors), np.zeros(sizes.tensors)
     for t, tensor in enumerate(einsum.tensors):
         is_output[t], is_tensor[t] = tensor.is_output, 1.0
-        # the sliding axes come first, then whatever else fits into the places of sliding axes
-        first = sliding_axes(tensor)
-        rest = [a for a in range(len(tensor.axes)) if a not in first]
-        for place, a in enumerate(first + rest):
-            axis = tensor.axes[a]
+        for a, axis in enumerate(tensor.axes):
             for term in axis.terms:
-                projection[t, place, rank_index[term.rank]] += term.coefficient
-                extent[t, place, rank_index[term.rank]] += abs(term.coefficient)
-            if place < sizes.sliding:
-                for side, rank in enumerate(axis.ranks[:2]):
-                    pair_rank[t, place, side] = rank_index[rank]
-                    pair_coefficient[t, place, side] = abs(projection[t, place, rank_index[rank]])
+                projection[t, a, index[term.rank]] += term.coefficient
+                extent[t, a, index[term.rank]] += abs(term.coefficient)
+        for k, weights in enumerate(key_weights[t]):
+            motion_key[t, k] = np.array(weights) @ projection[t, : len(tensor.axes)]
     return {
         "rank_sizes": rank_sizes,
         "projection": projection,
         "projection_extent": extent,
-        "pair_rank": pair_rank,
-        "pair_coefficient": pair_coefficient,
+        "motion_key": motion_key,
         "is_output": is_output,
         "is_tensor": is_tensor,
+        **_window_leaves(einsum, sizes, projection),
     }
+
+
+def _window_leaves(einsum: Einsum, sizes: Sizes, projection: np.ndarray) -> dict[str, np.ndarray]:
+    """The sliding windows: axes that two ranks move."""
+    index = {rank: i for i, rank in enumerate(einsum.ranks)}
+    window = np.zeros((sizes.tensors, sizes.sliding_tensors))
+    rank = np.zeros((sizes.sliding_tensors, sizes.sliding, 2), np.int32)
+    coefficient = np.zeros((sizes.sliding_tensors, sizes.sliding, 2))
+    mask = np.zeros((sizes.tensors, sizes.axes))
+    with_windows = [t for t, tensor in enumerate(einsum.tensors) if sliding_axes(tensor)]
+    for column, t in enumerate(with_windows):
+        window[t, column] = 1.0
+        for place, a in enumerate(sliding_axes(einsum.tensors[t])):
+            mask[t, a] = 1.0
+            for side, name in enumerate(einsum.tensors[t].axes[a].ranks):
+                rank[column, place, side] = index[name]
+                coefficient[column, place, side] = abs(projection[t, a, index[name]])
+    return {"window": window, "window_rank": rank, "window_coefficient": coefficient, "window_axis": mask}
 
 
 def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Sizes) -> dict[str, np.ndarray]:
@@ -161,8 +200,11 @@ def crop(program: Program, sizes: Sizes, structure: Structure) -> Program:
         "rank_sizes": (rank,),
         "projection": (tensor, axis, rank),
         "projection_extent": (tensor, axis, rank),
-        "pair_rank": (tensor, slice(sizes.sliding)),
-        "pair_coefficient": (tensor, slice(sizes.sliding)),
+        "motion_key": (tensor, slice(None), rank),
+        "window": (tensor,),
+        "window_rank": (slice(None), slice(sizes.sliding)),
+        "window_coefficient": (slice(None), slice(sizes.sliding)),
+        "window_axis": (tensor, axis),
         "is_output": (tensor,),
         "is_tensor": (tensor,),
         "action_energy": (slice(None), level, tensor),

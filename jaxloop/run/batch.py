@@ -5,14 +5,17 @@ which link transfers might matter. Only those go through the second, which enume
 """
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..kernel.evaluate import evaluate
-from ..lower.classes import element_class
+from ..lower.classes import ELEMENTS, element_class
 from ..lower.program import to_device
 from ..program import Mapping, Program, Structure, leaf_names
 from ..result import Evaluation
@@ -30,6 +33,7 @@ ENUMERATED_LANES = 32
 """Lanes per call of the enumerating executable."""
 
 Leaves = dict[str, np.ndarray]
+_T = TypeVar("_T")
 
 
 def lane_bytes(structure: Structure, itemsize: int) -> int:
@@ -47,7 +51,10 @@ def chunk_lanes(structure: Structure, itemsize: int) -> int:
 @partial(jax.jit, static_argnames="fields")
 def _closed_form(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
     result = evaluate(program, mapping)
-    return {name: getattr(result, name) for name in fields}
+    lanes = max(leaf.shape[-1] for leaf in jax.tree.leaves((program, mapping)))
+    values = {name: getattr(result, name) for name in fields}
+    # what does not depend on any batched leaf has one lane
+    return {name: jnp.broadcast_to(value, (*value.shape[:-1], lanes)) for name, value in values.items()}
 
 
 @partial(jax.jit, static_argnames="fields")
@@ -66,12 +73,15 @@ def _precision(dtype: np.dtype):
     return jax.enable_x64(np.dtype(dtype).itemsize == 8)
 
 
-def _enumerated(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> Leaves:
+def _enumerated(program: Program, mapping: Mapping, fields: tuple[str, ...], elements: int) -> Leaves:
     """`program` and `mapping` with leading lanes on every leaf."""
-    widest = int(np.max(program.compute_mesh_x * program.compute_mesh_y))
-    structure = program.structure.with_elements(element_class(widest))
+    structure = program.structure.with_elements(elements)
     wider = Program(structure=structure, **{n: getattr(program, n) for n in leaf_names(program)})
     return jax.device_get(_enumerating(wider, mapping, fields))
+
+
+def _compute_units(program: Program) -> int:
+    return int(np.max(program.compute_mesh_x * program.compute_mesh_y))
 
 
 def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluation:
@@ -83,7 +93,8 @@ def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluat
         values = {name: leaf[..., 0] for name, leaf in result.items()}
         if values["needs_enumeration"]:
             lanes = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[None], (program, mapping)), dtype)
-            values = {name: leaf[0] for name, leaf in _enumerated(*lanes, fields).items()}
+            elements = element_class(_compute_units(program))
+            values = {name: leaf[0] for name, leaf in _enumerated(*lanes, fields, elements).items()}
     return Evaluation(**values)
 
 
@@ -122,13 +133,7 @@ def evaluate_lanes(
             result = jax.device_get(_closed_form(*pieces, wanted))
         return {name: np.moveaxis(leaf, -1, 0)[: stop - start] for name, leaf in result.items()}
 
-    starts = range(0, lanes, size)
-    if len(starts) == 1:
-        parts = [run(0)]
-    else:
-        first = run(0)  # compiles once before the threads start
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            parts = [first, *pool.map(run, starts[1:])]
+    parts = _on_all_cores(run, range(0, lanes, size))
     results = {name: np.concatenate([part[name] for part in parts]) for name in wanted}
     _correct_links(program, mapping, dtype, results)
     return {name: results[name] for name in fields}
@@ -137,15 +142,28 @@ def evaluate_lanes(
 def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves) -> None:
     """Replaces, in place, the results of lanes in which links may matter."""
     unsure = np.flatnonzero(results["needs_enumeration"])
-    fields = tuple(results)
-    for begin in range(0, len(unsure), ENUMERATED_LANES):
+    fields, elements = tuple(results), min(_compute_units(program), ELEMENTS[-1])
+
+    def correct(begin: int) -> None:
         chosen = unsure[begin : begin + ENUMERATED_LANES]
         padded = np.resize(chosen, ENUMERATED_LANES)
 
-        def gather(leaf: np.ndarray, lanes: np.ndarray = padded) -> np.ndarray:
-            return np.moveaxis(leaf[..., lanes if leaf.shape[-1] > 1 else np.zeros_like(lanes)], -1, 0)
+        def gather(leaf: np.ndarray) -> np.ndarray:
+            return np.moveaxis(leaf[..., padded if leaf.shape[-1] > 1 else np.zeros_like(padded)], -1, 0)
 
         with _precision(dtype):
-            corrected = _enumerated(*to_device(jax.tree.map(gather, (program, mapping)), dtype), fields)
+            lanes = to_device(jax.tree.map(gather, (program, mapping)), dtype)
+            corrected = _enumerated(*lanes, fields, elements)
         for name, leaf in corrected.items():
             results[name][chosen] = leaf[: len(chosen)]
+
+    _on_all_cores(correct, range(0, len(unsure), ENUMERATED_LANES))
+
+
+def _on_all_cores(work: Callable[[int], _T], starts: range) -> list[_T]:
+    """`work` at each start; the first alone, since it may compile."""
+    if not starts:
+        return []
+    first = work(starts[0])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [first, *pool.map(work, starts[1:])]

@@ -110,9 +110,9 @@ def _axis(*terms: str | tuple[str, int]) -> Axis:
 
 
 PROJECTIONS = {
-    "three ranks in one axis": (_axis("C"), _axis("P", "R", ("K", 2))),
+    "three ranks in one axis": (_axis("P", "R", ("K", 2)), _axis("C", "P")),
     "a rank in two axes": (_axis("C", "P"), _axis("P", ("R", 2))),
-    "a diagonal": (_axis("P"), _axis("P"), _axis("R")),
+    "a diagonal": (_axis("P"), _axis("P"), _axis("R", "C")),
     "a negative coefficient": (_axis("C"), _axis(("P", 2), ("R", -1))),
     "a coefficient of zero": (_axis("C"), _axis(("P", 0), "R")),
     "a rank twice in one axis": (_axis("C"), _axis(("P", 2), ("P", -1), "R")),

@@ -127,7 +127,7 @@ def test_missing_files(files_of, tmp_path):
     absent = str(tmp_path / "absent.yaml")
     result = _run("evaluate", *files_of("wired"), absent)
     assert result.exit_code == 2
-    assert result.stderr == f"error: {absent}: cannot read the file: No such file or directory\n"
+    assert result.stderr == f"error: {absent}: cannot read the file: No such file or directory (check the path)\n"
     result = _run("evaluate", "eyeriss:alexnet_conv2", files_of("wired")[0])
     assert result.exit_code == 2
     assert result.stderr == "error: eyeriss:alexnet_conv2: no such file (a shipped design is given alone)\n"
