@@ -149,8 +149,9 @@ def _evaluate_batch(
     program = override(lowered, hardware, sizes, batch)
     mapping = Mapping(**{n: to_lanes(getattr(nest, n), batch, 2) for n in nest.__dataclass_fields__})
     results = evaluate_lanes(program, mapping, np.dtype(dtype), wanted)
-    named = {name: leaf.reshape(batch + leaf.shape[1:]) for name, leaf in results.items()}
-    return Evaluation(**{n: named.get(n) for n in Evaluation.__dataclass_fields__})
+    named: dict[str, Any] = {name: leaf.reshape(batch + leaf.shape[1:]) for name, leaf in results.items()}
+    absent: dict[str, Any] = dict.fromkeys(Evaluation.__dataclass_fields__)
+    return Evaluation(**(absent | named))
 
 
 def _cropped(result: Evaluation, lowered: Lowered, context: Context) -> Evaluation:

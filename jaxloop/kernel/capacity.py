@@ -62,5 +62,7 @@ def check(program: Program, mapping: Mapping, tiles: Tiles, traffic: Traffic) ->
         Status.NOT_COVERING: jnp.any(jnp.abs(tiles.total - program.rank_sizes) > 0.5, axis=0),
         Status.NEGATIVE_READS: jnp.any(traffic.exceeds_accesses, axis=(0, 1)),
     }
-    status = sum(jnp.where(bit, jnp.int32(flag), jnp.int32(0)) for flag, bit in bits.items())
+    status = jnp.zeros_like(bits[Status.NOT_STORED], dtype=jnp.int32)
+    for flag, bit in bits.items():
+        status = status | jnp.where(bit, jnp.int32(flag), jnp.int32(0))
     return Legality(status=status, violation=violation, capacity_words=effective)

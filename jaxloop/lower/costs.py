@@ -52,28 +52,32 @@ def built_in_access_energy(level: Storage) -> float:
     return (1.0 + (kib - 0.5) * 5.0 / 99.5) * row_bits / 16.0 / level.cluster_size
 
 
+def _components(design: Design) -> dict[str, dict[str, float]]:
+    return {} if design.energy_table is None else design.energy_table.components
+
+
 def _storage_energy(s: int, design: Design, conventions: Conventions, report: Diagnostics, costs: Costs) -> None:
     level = design.architecture.levels[s]
-    table = None if design.energy_table is None else design.energy_table.components.get(level.name)
+    table = _components(design).get(level.name, {})
     attribute = level.vector_access_energy
     place = Place(design.energy_table.source if design.energy_table else "", 0, level.name)
     if attribute is not None:
         fallback, source = attribute, "attribute vector-access-energy"
     else:
         fallback, source = built_in_access_energy(level), "built-in figure"
-    if table is None and attribute is None:
+    if not table and attribute is None:
         report.warn(
             place,
             f'no energy table for level "{level.name}": using the built-in {fallback:.6g} pJ per vector access',
             "add the component to the ERT",
         )
     for action, entries in TABLE_ENTRIES.items():
-        entry = next((e for e in entries if table is not None and e in table), None)
+        entry = next((e for e in entries if e in table), None)
         if entry is not None and (conventions.table_over_attributes or attribute is None):
             value, origin = table[entry], f"ERT entry {entry}"
         else:
             value, origin = fallback, source
-            if table is not None and attribute is None:
+            if table and attribute is None:
                 report.warn(
                     place,
                     f'the energy table of "{level.name}" prices no {action.name.lower()}: using the built-in '
@@ -85,8 +89,8 @@ def _storage_energy(s: int, design: Design, conventions: Conventions, report: Di
 
 
 def _compute_energy(unit: Compute, design: Design, report: Diagnostics, costs: Costs) -> None:
-    table = None if design.energy_table is None else design.energy_table.components.get(unit.name)
-    entry = next((e for e in COMPUTE_ENTRIES if table is not None and e in table), None)
+    table = _components(design).get(unit.name, {})
+    entry = next((e for e in COMPUTE_ENTRIES if e in table), None)
     if entry is not None:
         costs.compute_energy, origin = table[entry], f"ERT entry {entry}"
     elif unit.energy is not None:

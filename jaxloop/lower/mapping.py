@@ -40,22 +40,30 @@ def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mappi
         spatial_order[s] = _order((*level.spatial_x, *level.spatial_y), ranks, structure.ranks)
         for name, mask in masks.items():
             mask[s, : len(tensors)] = [tensor in getattr(level, name) for tensor in tensors]
-    return Mapping(temporal, spatial_x, spatial_y, temporal_order, spatial_order, **masks)
+    leaves: dict[str, Any] = {
+        "temporal": temporal,
+        "spatial_x": spatial_x,
+        "spatial_y": spatial_y,
+        "temporal_order": temporal_order,
+        "spatial_order": spatial_order,
+        **masks,
+    }
+    return Mapping(**leaves)
 
 
 def pad_mapping(nest: Mapping, structure: Structure, sizes: Sizes) -> Mapping:
     """A mapping of the design's own sizes in the arrays of its size class."""
     more_levels, more_ranks = structure.levels - sizes.levels, structure.ranks - sizes.ranks
 
-    def factors(leaf: Any) -> np.ndarray:
+    def factors(leaf: Any) -> Any:
         return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, more_ranks)), constant_values=1.0)
 
-    def order(leaf: Any) -> np.ndarray:
+    def order(leaf: Any) -> Any:
         rows = np.tile(np.arange(structure.ranks, dtype=np.int32), (structure.levels, 1))
         rows[: sizes.levels, : sizes.ranks] = leaf
         return rows
 
-    def mask(leaf: Any) -> np.ndarray:
+    def mask(leaf: Any) -> Any:
         return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, structure.tensors - sizes.tensors)))
 
     return Mapping(

@@ -119,7 +119,7 @@ def _key_weights(tensor: Tensor, sizes: dict[str, int], dtype: Any) -> list[list
     return keys
 
 
-def _workload_leaves(einsum: Einsum, sizes: Sizes, key_weights: list[list[list[float]]]) -> dict[str, np.ndarray]:
+def _workload_leaves(einsum: Einsum, sizes: Sizes, key_weights: list[list[list[float]]]) -> dict[str, Any]:
     index = {rank: i for i, rank in enumerate(einsum.ranks)}
     rank_sizes = np.ones(sizes.ranks)
     rank_sizes[: len(einsum.ranks)] = einsum.sizes
@@ -146,7 +146,7 @@ def _workload_leaves(einsum: Einsum, sizes: Sizes, key_weights: list[list[list[f
     }
 
 
-def _window_leaves(einsum: Einsum, sizes: Sizes, projection: np.ndarray) -> dict[str, np.ndarray]:
+def _window_leaves(einsum: Einsum, sizes: Sizes, projection: np.ndarray) -> dict[str, Any]:
     """The sliding windows: axes that two ranks move."""
     index = {rank: i for i, rank in enumerate(einsum.ranks)}
     window = np.zeros((sizes.tensors, sizes.sliding_tensors))
@@ -164,7 +164,7 @@ def _window_leaves(einsum: Einsum, sizes: Sizes, projection: np.ndarray) -> dict
     return {"window": window, "window_rank": rank, "window_coefficient": coefficient, "window_axis": mask}
 
 
-def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Sizes) -> dict[str, np.ndarray]:
+def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Sizes) -> dict[str, Any]:
     count = len(architecture.levels)
 
     def padded(values: Any, default: float) -> np.ndarray:
@@ -209,7 +209,7 @@ def crop(program: Program, sizes: Sizes, structure: Structure) -> Program:
         "is_tensor": (tensor,),
         "action_energy": (slice(None), level, tensor),
     }
-    leaves = {name: getattr(program, name)[index] for name, index in places.items()}
+    leaves: dict[str, Any] = {name: getattr(program, name)[index] for name, index in places.items()}
     scalars = ("compute_energy", "compute_area", "compute_mesh_x", "compute_mesh_y")
     return Program(structure=structure, **leaves, **{name: getattr(program, name) for name in scalars})
 
