@@ -49,7 +49,8 @@ ERT:
   version: 0.3
   tables:
   - {name: system.DRAM, actions: [{name: read, arguments: {}, energy: 512}, {name: write, arguments: {}, energy: 512}]}
-  - {name: system.chip.Buffer, actions: [{name: read, arguments: {}, energy: 24}, {name: write, arguments: {}, energy: 28}]}
+  - {name: system.chip.Buffer, actions: [{name: read, arguments: {}, energy: 24},
+     {name: write, arguments: {}, energy: 28}]}
   - {name: system.chip.PE.Registers, actions: [{name: read, arguments: {}, energy: 0.6},
      {name: write, arguments: {}, energy: 0.7}]}
   - {name: system.chip.PE.MAC, actions: [{name: compute, arguments: {}, energy: 2.2}]}
@@ -83,7 +84,7 @@ def _primes(number: int) -> list[int]:
 
 def random_mappings(design: Design, count: int, seed: int) -> jl.Mapping:
     """Random factorizations over all temporal and spatial places (fan-outs respected), random loop orders, bypass as in
-    the design's own mapping. Capacities may be exceeded: see `valid_mappings`. Leaves have a leading axis of `count`."""
+    the design's own mapping. Capacities may be exceeded: see `valid_mappings`. Leaves have `count` leading rows."""
     rng = np.random.default_rng(seed)
     own = jl.mapping_of(design)
     levels, ranks = own.temporal.shape
@@ -111,7 +112,7 @@ def random_mappings(design: Design, count: int, seed: int) -> jl.Mapping:
 
 
 def valid_mappings(design: Design, count: int, seed: int = 0, draw: int = 65536) -> tuple[jl.Mapping, float]:
-    """`count` random valid mappings (repeated if too few are found in 40 draws), and the share of draws that is valid."""
+    """`count` random valid mappings (repeated if 40 draws find too few), and the share of draws that is valid."""
     kept, found, drawn = [], 0, 0
     while found < count and drawn < 40 * draw:
         batch = random_mappings(design, draw, seed + drawn)

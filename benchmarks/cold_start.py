@@ -1,5 +1,5 @@
-"""`python -m benchmarks.cold_start`: wall time of `jaxloop evaluate eyeriss:alexnet_conv2` in a new process, without and
-with a filled compilation cache (JAX_COMPILATION_CACHE_DIR), and of its parts."""
+"""`python -m benchmarks.cold_start`: wall time of `jaxloop evaluate eyeriss:alexnet_conv2` in a new process, without
+and with a filled compilation cache (JAX_COMPILATION_CACHE_DIR), and of its parts."""
 
 import os
 import statistics

@@ -10,11 +10,11 @@ import os
 import platform
 import statistics
 import time
+from importlib.metadata import version
 from typing import Any
 from unittest import mock
 
 import jax
-import jaxlib
 import numpy as np
 
 import jaxloop as jl
@@ -35,7 +35,7 @@ def machine() -> dict[str, Any]:
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),
         "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
+        "jaxlib": version("jaxlib"),
         "numpy": np.__version__,
         "load": round(os.getloadavg()[0], 2),
     }

@@ -8,9 +8,10 @@ looks at the lane; without the lane axis the same code runs under `jax.vmap`.
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from .conventions import Conventions
 
@@ -58,6 +59,10 @@ class Structure:
         return replace(self, elements=elements)
 
 
+AnyArray = Any
+"""Leaves are numpy arrays in `lower` and in the user's hands, jax arrays in the kernel."""
+
+
 class Program(eqx.Module):
     """Workload and hardware as arrays. Unlimited capacities and bandwidths are +inf; a negative `tile_width`,
     `energy_per_hop` or `wire_energy` means "not given". Masks are 0 or 1 in the dtype of all other leaves.
@@ -83,41 +88,41 @@ class Program(eqx.Module):
     """
 
     structure: Structure = eqx.field(static=True)
-    rank_sizes: Float[Array, "rank *#lane"]
-    projection: Float[Array, "tensor axis rank *#lane"]
-    projection_extent: Float[Array, "tensor axis rank *#lane"]
-    motion_key: Float[Array, "tensor key rank *#lane"]
-    window: Float[Array, "tensor window *#lane"]
-    window_rank: Int[Array, "window sliding 2 *#lane"]
-    window_coefficient: Float[Array, "window sliding 2 *#lane"]
-    window_axis: Float[Array, "tensor axis *#lane"]
-    is_output: Float[Array, "tensor *#lane"]
-    is_tensor: Float[Array, "tensor *#lane"]
-    size: Float[Array, "level *#lane"]
-    multiple_buffering: Float[Array, "level *#lane"]
-    min_utilization: Float[Array, "level *#lane"]
-    word_bits: Float[Array, "level *#lane"]
-    block_size: Float[Array, "level *#lane"]
-    cluster_size: Float[Array, "level *#lane"]
-    mesh_x: Float[Array, "level *#lane"]
-    mesh_y: Float[Array, "level *#lane"]
-    read_bandwidth: Float[Array, "level *#lane"]
-    write_bandwidth: Float[Array, "level *#lane"]
-    shared_bandwidth: Float[Array, "level *#lane"]
-    latency: Float[Array, "level *#lane"]
-    reduction_supported: Float[Array, "level *#lane"]
-    action_energy: Float[Array, "action level tensor *#lane"]
-    address_energy: Float[Array, "level *#lane"]
-    area: Float[Array, "level *#lane"]
-    network_word_bits: Float[Array, "level *#lane"]
-    wire_energy: Float[Array, "level *#lane"]
-    tile_width: Float[Array, "level *#lane"]
-    energy_per_hop: Float[Array, "level *#lane"]
-    router_energy: Float[Array, "level *#lane"]
-    compute_energy: Float[Array, " *#lane"]
-    compute_area: Float[Array, " *#lane"]
-    compute_mesh_x: Float[Array, " *#lane"]
-    compute_mesh_y: Float[Array, " *#lane"]
+    rank_sizes: Float[AnyArray, "rank *#lane"]
+    projection: Float[AnyArray, "tensor axis rank *#lane"]
+    projection_extent: Float[AnyArray, "tensor axis rank *#lane"]
+    motion_key: Float[AnyArray, "tensor key rank *#lane"]
+    window: Float[AnyArray, "tensor window *#lane"]
+    window_rank: Int[AnyArray, "window sliding 2 *#lane"]
+    window_coefficient: Float[AnyArray, "window sliding 2 *#lane"]
+    window_axis: Float[AnyArray, "tensor axis *#lane"]
+    is_output: Float[AnyArray, "tensor *#lane"]
+    is_tensor: Float[AnyArray, "tensor *#lane"]
+    size: Float[AnyArray, "level *#lane"]
+    multiple_buffering: Float[AnyArray, "level *#lane"]
+    min_utilization: Float[AnyArray, "level *#lane"]
+    word_bits: Float[AnyArray, "level *#lane"]
+    block_size: Float[AnyArray, "level *#lane"]
+    cluster_size: Float[AnyArray, "level *#lane"]
+    mesh_x: Float[AnyArray, "level *#lane"]
+    mesh_y: Float[AnyArray, "level *#lane"]
+    read_bandwidth: Float[AnyArray, "level *#lane"]
+    write_bandwidth: Float[AnyArray, "level *#lane"]
+    shared_bandwidth: Float[AnyArray, "level *#lane"]
+    latency: Float[AnyArray, "level *#lane"]
+    reduction_supported: Float[AnyArray, "level *#lane"]
+    action_energy: Float[AnyArray, "action level tensor *#lane"]
+    address_energy: Float[AnyArray, "level *#lane"]
+    area: Float[AnyArray, "level *#lane"]
+    network_word_bits: Float[AnyArray, "level *#lane"]
+    wire_energy: Float[AnyArray, "level *#lane"]
+    tile_width: Float[AnyArray, "level *#lane"]
+    energy_per_hop: Float[AnyArray, "level *#lane"]
+    router_energy: Float[AnyArray, "level *#lane"]
+    compute_energy: Float[AnyArray, " *#lane"]
+    compute_area: Float[AnyArray, " *#lane"]
+    compute_mesh_x: Float[AnyArray, " *#lane"]
+    compute_mesh_y: Float[AnyArray, " *#lane"]
 
 
 def leaf_names(program: Program) -> list[str]:
@@ -137,15 +142,15 @@ class Mapping(eqx.Module):
     - `no_temporal_reuse`, `no_link_transfer`, `no_multicast`: 1 where that kind of reuse is switched off.
     """
 
-    temporal: Float[Array, "level rank *#lane"]
-    spatial_x: Float[Array, "level rank *#lane"]
-    spatial_y: Float[Array, "level rank *#lane"]
-    temporal_order: Int[Array, "level rank *#lane"]
-    spatial_order: Int[Array, "level rank *#lane"]
-    keep: Float[Array, "level tensor *#lane"]
-    no_temporal_reuse: Float[Array, "level tensor *#lane"]
-    no_link_transfer: Float[Array, "level tensor *#lane"]
-    no_multicast: Float[Array, "level tensor *#lane"]
+    temporal: Float[AnyArray, "level rank *#lane"]
+    spatial_x: Float[AnyArray, "level rank *#lane"]
+    spatial_y: Float[AnyArray, "level rank *#lane"]
+    temporal_order: Int[AnyArray, "level rank *#lane"]
+    spatial_order: Int[AnyArray, "level rank *#lane"]
+    keep: Float[AnyArray, "level tensor *#lane"]
+    no_temporal_reuse: Float[AnyArray, "level tensor *#lane"]
+    no_link_transfer: Float[AnyArray, "level tensor *#lane"]
+    no_multicast: Float[AnyArray, "level tensor *#lane"]
 
 
 @dataclass(frozen=True, slots=True)
