@@ -65,27 +65,25 @@ def _storage_energy(s: int, design: Design, conventions: Conventions, report: Di
         fallback, source = attribute, "attribute vector-access-energy"
     else:
         fallback, source = built_in_access_energy(level), "built-in figure"
-    if not table and attribute is None:
-        report.warn(
-            place,
-            f'no energy table for level "{level.name}": using the built-in {fallback:.6g} pJ per vector access',
-            "add the component to the ERT",
-        )
+    unpriced = []
     for action, entries in TABLE_ENTRIES.items():
         entry = next((e for e in entries if e in table), None)
         if entry is not None and (conventions.table_over_attributes or attribute is None):
             value, origin = table[entry], f"ERT entry {entry}"
         else:
             value, origin = fallback, source
-            if table and attribute is None:
-                report.warn(
-                    place,
-                    f'the energy table of "{level.name}" prices no {action.name.lower()}: using the built-in '
-                    f"{fallback:.6g} pJ per vector access",
-                    f"add one of {', '.join(entries)}",
-                )
+            unpriced.append(action)
         costs.energy[action, s] = value
         costs.provenance[level.name, action.name.lower()] = origin
+    if unpriced and attribute is None:
+        what = ", ".join(action.name.lower() for action in unpriced)
+        entries = " and ".join(f"one of {', '.join(TABLE_ENTRIES[action])}" for action in unpriced)
+        lacks = f'prices no {what} of "{level.name}"' if table else f'has no component "{level.name}"'
+        report.warn(
+            place,
+            f"the energy table {lacks}: using the built-in {fallback:.6g} pJ per vector access",
+            f"give it {entries}" if table else "add it",
+        )
 
 
 def _compute_energy(unit: Compute, design: Design, report: Diagnostics, costs: Costs) -> None:
