@@ -16,7 +16,7 @@ LEVELS = (4, 6, 8, 12, 16, 24, 32)
 RANKS = (4, 8, 16, 32)
 TENSORS = (3, 4, 6, 8, 16)
 AXES = (4, 8, 16)
-MULTICAST = (8, 32, 128)
+MULTICAST = (16, 128)
 ELEMENTS = (64, 1024, 4096)
 """Children that one enumeration of links can hold; a wider fan-out is evaluated without and says so."""
 

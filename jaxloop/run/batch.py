@@ -8,8 +8,8 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -51,8 +51,7 @@ def chunk_lanes(structure: Structure, itemsize: int) -> int:
     return int(min(max(2 ** int(np.log2(max(lanes, 1))), 32), 4096))
 
 
-@partial(jax.jit, static_argnames="fields")
-def _closed_form(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+def _closed_form_lanes(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
     _TRACES["closed_form"] += 1
     result = evaluate(program, mapping)
     lanes = max(leaf.shape[-1] for leaf in jax.tree.leaves((program, mapping)))
@@ -61,11 +60,32 @@ def _closed_form(program: Program, mapping: Mapping, fields: tuple[str, ...]) ->
     return {name: jnp.broadcast_to(value, (*value.shape[:-1], lanes)) for name, value in values.items()}
 
 
-@partial(jax.jit, static_argnames="fields")
-def _enumerating(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+def _enumerating_lanes(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
     _TRACES["enumerating"] += 1
     result = jax.vmap(evaluate)(program, mapping)
     return {name: getattr(result, name) for name in fields}
+
+
+_closed_form = jax.jit(_closed_form_lanes, static_argnames="fields")
+_enumerating = jax.jit(_enumerating_lanes, static_argnames="fields")
+
+
+def _for_one(function: Callable[..., dict[str, jax.Array]]) -> Callable[..., Any]:
+    """A jitted `function` for single evaluations: those spend their time in the compiler, not in what it makes."""
+    if jax.default_backend() != "cpu":
+        return jax.jit(function, static_argnames="fields")
+    quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    return jax.jit(function, static_argnames="fields", compiler_options=quick)
+
+
+@cache
+def _closed_form_once() -> Callable[..., Any]:
+    return _for_one(_closed_form_lanes)
+
+
+@cache
+def _enumerating_once() -> Callable[..., Any]:
+    return _for_one(_enumerating_lanes)
 
 
 def compilations() -> dict[str, int]:
@@ -78,11 +98,9 @@ def _precision(dtype: np.dtype):
     return jax.enable_x64(np.dtype(dtype).itemsize == 8)
 
 
-def _enumerated(program: Program, mapping: Mapping, fields: tuple[str, ...], elements: int) -> Leaves:
-    """`program` and `mapping` with leading lanes on every leaf."""
+def _with_elements(program: Program, elements: int) -> Program:
     structure = program.structure.with_elements(elements)
-    wider = Program(structure=structure, **{n: getattr(program, n) for n in leaf_names(program)})
-    return jax.device_get(_enumerating(wider, mapping, fields))
+    return Program(structure=structure, **{n: getattr(program, n) for n in leaf_names(program)})
 
 
 def _compute_units(program: Program) -> int:
@@ -94,12 +112,13 @@ def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluat
     fields = (*BATCH_FIELDS, *RECORD_FIELDS)
     with _precision(dtype):
         one, only = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], (program, mapping)), dtype)
-        result = jax.device_get(_closed_form(one, only, fields))
+        result = jax.device_get(_closed_form_once()(one, only, fields))
         values = {name: leaf[..., 0] for name, leaf in result.items()}
         if values["needs_enumeration"]:
-            elements = element_class(_compute_units(program))
-            one, only = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[None], (program, mapping)), dtype)
-            values = {name: leaf[0] for name, leaf in _enumerated(one, only, fields, elements).items()}
+            wider = _with_elements(program, element_class(_compute_units(program)))
+            one, only = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[None], (wider, mapping)), dtype)
+            result = jax.device_get(_enumerating_once()(one, only, fields))
+            values = {name: leaf[0] for name, leaf in result.items()}
     return Evaluation(**values)
 
 
@@ -147,7 +166,7 @@ def evaluate_lanes(
 def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves) -> None:
     """Replaces, in place, the results of lanes in which links may matter."""
     unsure = np.flatnonzero(results["needs_enumeration"])
-    fields, elements = tuple(results), min(_compute_units(program), ELEMENTS[-1])
+    fields, wider = tuple(results), _with_elements(program, min(_compute_units(program), ELEMENTS[-1]))
 
     def correct(begin: int) -> None:
         chosen = unsure[begin : begin + ENUMERATED_LANES]
@@ -157,8 +176,8 @@ def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results:
             return np.moveaxis(leaf[..., padded if leaf.shape[-1] > 1 else np.zeros_like(padded)], -1, 0)
 
         with _precision(dtype):
-            some, theirs = to_device(jax.tree.map(gather, (program, mapping)), dtype)
-            corrected = _enumerated(some, theirs, fields, elements)
+            some, theirs = to_device(jax.tree.map(gather, (wider, mapping)), dtype)
+            corrected = jax.device_get(_enumerating(some, theirs, fields))
         for name, leaf in corrected.items():
             results[name][chosen] = leaf[: len(chosen)]
 
