@@ -8,10 +8,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..program import Program
+from ..program import Mapping, Program
 from .fanout import FanOut, neighbour_differences
 from .multicast import Multicast
-from .temporal import Reuse
+from .temporal import Reuse, net_motions, order_loops
 from .tiling import Tiles
 
 
@@ -87,10 +87,16 @@ def _windows_may_link(program: Program, tiles: Tiles, reuse: Reuse, fan: FanOut,
 
 
 def link_candidates(
-    program: Program, reuse: Reuse, multicast: Multicast, fan: FanOut, no_link: Array
+    program: Program,
+    mapping: Mapping,
+    tiles: Tiles,
+    reuse: Reuse,
+    multicast: Multicast,
+    fan: FanOut,
+    no_link: Array,
 ) -> tuple[Array, Array]:
-    """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor],
-    and the keys of their motions. A necessary condition of section 4.6; arrays without lanes."""
+    """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor], and
+    the keys of their motions. A necessary condition of section 4.6; arrays without lanes."""
     loops, levels = reuse.loops, jnp.arange(program.structure.levels)
     full = reuse.step_words == reuse.whole_words
     partial = (reuse.step_words > 0.0) & (after_partial(program, reuse) > 0.0)
@@ -103,8 +109,17 @@ def link_candidates(
     differences, occurs = neighbour_differences(program, fan)
     offset = differences[:, :, None, None]
     matches = jnp.all((keys[None] == offset) | (keys[None] == -offset), axis=5) & occurs[:, :, None, None, None]
-    near = jnp.any(matches, axis=0) | fan.mixes_rows[:, None, None, None]
+    near = jnp.any(matches, axis=0) | (fan.mixes_rows[:, None, None, None] & _within(program, mapping, tiles))
     return advancing & linkable & possible[:, None, None] & near, keys
+
+
+def _within(program: Program, mapping: Mapping, tiles: Tiles) -> Array:
+    """Whether a motion stays inside the span of the fan-out's offsets: bool [level, outer level, position, tensor]."""
+    bounds, step = order_loops(program, mapping, tiles)
+    shift = jnp.sum(step[:, :, None, None] * program.projection[None, None], axis=4)
+    motion, before = net_motions(program, bounds, shift)
+    spans = tiles.fanned_extent - tiles.child_extent
+    return jnp.all(jnp.abs(motion[None] + before[:, None, None]) <= spans[:, None, None], axis=4)
 
 
 def after_partial(program: Program, reuse: Reuse) -> Array:

@@ -59,7 +59,7 @@ class Reuse(eqx.Module):
     reuses: Bool[Array, "level tensor *#lane"]
 
 
-def _ordered(program: Program, mapping: Mapping, tiles: Tiles) -> tuple[Array, Array]:
+def order_loops(program: Program, mapping: Mapping, tiles: Tiles) -> tuple[Array, Array]:
     """Bounds [level, position], and steps [level, position, rank] of the temporal loops in order: how far each loop
     moves along its rank, 0 along all others. A temporal loop steps by all that lies inside it, the spatial loops of
     its own level included."""
@@ -69,8 +69,8 @@ def _ordered(program: Program, mapping: Mapping, tiles: Tiles) -> tuple[Array, A
     return jnp.sum(chosen * mapping.temporal[:, None], axis=2), chosen * tiles.fanned[:, None]
 
 
-def _motions(program: Program, bounds: Array, shift: Array) -> tuple[Array, Array]:
-    """`motion` and `motion_before` of `Loops`."""
+def net_motions(program: Program, bounds: Array, shift: Array) -> tuple[Array, Array]:
+    """`motion` and `motion_before` of `Loops`, for `shift` [level, position, tensor, key or axis]."""
     structure = program.structure
     taken = (bounds > 1.0).astype(bounds.dtype) if structure.conventions.second_index_motion else bounds - 1.0
     carried = shift * taken[:, :, None, None]
@@ -116,9 +116,9 @@ def _first_active(program: Program, bounds: Array, values: Array, default: Array
 
 
 def temporal_reuse(program: Program, mapping: Mapping, tiles: Tiles) -> Reuse:
-    bounds, step = _ordered(program, mapping, tiles)
+    bounds, step = order_loops(program, mapping, tiles)
     key = jnp.sum(step[:, :, None, None] * program.motion_key[None, None], axis=4)
-    motion, motion_before = _motions(program, bounds, key)
+    motion, motion_before = net_motions(program, bounds, key)
     starts, steps = _repetitions(program, bounds)
     advances = (bounds - 1.0) * starts
     counts = jnp.concatenate(jnp.broadcast_arrays(starts[:, :, None], advances[:, :, None]), axis=2)

@@ -30,7 +30,7 @@ BATCH_FIELDS = tuple(
 CHUNK_BYTES = 2**20
 """Temporaries of one chunk: half of a core's second-level cache."""
 
-ENUMERATED_LANES = 32
+ENUMERATED_LANES = 64
 """Lanes per call of the enumerating executable."""
 
 Leaves = dict[str, np.ndarray]
@@ -51,41 +51,35 @@ def chunk_lanes(structure: Structure, itemsize: int) -> int:
     return int(min(max(2 ** int(np.log2(max(lanes, 1))), 32), 4096))
 
 
-def _closed_form_lanes(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+def _closed_form_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+    """`leaves` and `layout`: a flattened (program, mapping), which costs less per call than the modules do."""
     _TRACES["closed_form"] += 1
-    result = evaluate(program, mapping)
-    lanes = max(leaf.shape[-1] for leaf in jax.tree.leaves((program, mapping)))
+    result = evaluate(*jax.tree.unflatten(layout, leaves))
+    lanes = max(leaf.shape[-1] for leaf in leaves)
     values = {name: getattr(result, name) for name in fields}
     # what does not depend on any batched leaf has one lane
     return {name: jnp.broadcast_to(value, (*value.shape[:-1], lanes)) for name, value in values.items()}
 
 
-def _enumerating_lanes(program: Program, mapping: Mapping, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+def _enumerating_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+    """Leaves with a leading lane axis of 1 (shared) or B."""
     _TRACES["enumerating"] += 1
-    result = jax.vmap(evaluate)(program, mapping)
+    axes = [0 if leaf.shape[0] > 1 else None for leaf in leaves]
+    own = [leaf[0] if axis is None else leaf for leaf, axis in zip(leaves, axes, strict=True)]
+    lanes = max(leaf.shape[0] for leaf in leaves)
+    result = jax.vmap(lambda own: evaluate(*jax.tree.unflatten(layout, own)), (axes,), axis_size=lanes)(own)
     return {name: getattr(result, name) for name in fields}
 
 
-_closed_form = jax.jit(_closed_form_lanes, static_argnames="fields")
-_enumerating = jax.jit(_enumerating_lanes, static_argnames="fields")
-
-
-def _for_one(function: Callable[..., dict[str, jax.Array]]) -> Callable[..., Any]:
-    """A jitted `function` for single evaluations: those spend their time in the compiler, not in what it makes."""
-    if jax.default_backend() != "cpu":
-        return jax.jit(function, static_argnames="fields")
-    quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    return jax.jit(function, static_argnames="fields", compiler_options=quick)
-
-
 @cache
-def _closed_form_once() -> Callable[..., Any]:
-    return _for_one(_closed_form_lanes)
-
-
-@cache
-def _enumerating_once() -> Callable[..., Any]:
-    return _for_one(_enumerating_lanes)
+def _compiled(function: Callable[..., dict[str, jax.Array]], once: bool) -> Callable[..., dict[str, jax.Array]]:
+    """A jitted `function`. On CPUs, single evaluations (`once`) spend their time in the compiler, which is told to be
+    quick; batches run on all cores chunk by chunk, so that no operation needs to be split."""
+    options: dict[str, Any] | None = None
+    if jax.default_backend() == "cpu":
+        quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+        options = quick if once else {"xla_cpu_multi_thread_eigen": False}
+    return jax.jit(function, static_argnames=("layout", "fields"), compiler_options=options)
 
 
 def compilations() -> dict[str, int]:
@@ -111,13 +105,15 @@ def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluat
     """One mapping with every field. Leaves of arguments and result are numpy arrays without lanes."""
     fields = (*BATCH_FIELDS, *RECORD_FIELDS)
     with _precision(dtype):
-        one, only = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], (program, mapping)), dtype)
-        result = jax.device_get(_closed_form_once()(one, only, fields))
+        leaves, layout = jax.tree.flatten((program, mapping))
+        lanes = to_device([np.asarray(leaf)[..., None] for leaf in leaves], dtype)
+        result = jax.device_get(_compiled(_closed_form_lanes, once=True)(lanes, layout, fields))
         values = {name: leaf[..., 0] for name, leaf in result.items()}
         if values["needs_enumeration"]:
             wider = _with_elements(program, element_class(_compute_units(program)))
-            one, only = to_device(jax.tree.map(lambda leaf: np.asarray(leaf)[None], (wider, mapping)), dtype)
-            result = jax.device_get(_enumerating_once()(one, only, fields))
+            leaves, layout = jax.tree.flatten((wider, mapping))
+            lanes = to_device([np.asarray(leaf)[None] for leaf in leaves], dtype)
+            result = jax.device_get(_compiled(_enumerating_lanes, once=True)(lanes, layout, fields))
             values = {name: leaf[0] for name, leaf in result.items()}
     return Evaluation(**values)
 
@@ -135,53 +131,69 @@ def evaluate_lanes(
 
     **Returns:** `{field: array}` with a leading axis of B.
     """
-    lanes = max(leaf.shape[-1] for leaf in jax.tree.leaves((program, mapping)))
+    leaves, layout = jax.tree.flatten((program, mapping))
+    lanes = max(leaf.shape[-1] for leaf in leaves)
     size = min(chunk or chunk_lanes(program.structure, np.dtype(dtype).itemsize), lanes)
     wanted = (*fields, "needs_enumeration") if "needs_enumeration" not in fields else fields
     with _precision(dtype):
-        shared = to_device(jax.tree.map(lambda leaf: leaf if leaf.shape[-1] == 1 else None, (program, mapping)), dtype)
+        shared = [to_device(leaf, dtype) if leaf.shape[-1] == 1 else None for leaf in leaves]
+    chunks = [
+        _chunks(leaf, size, dtype) if resident is None else None for leaf, resident in zip(leaves, shared, strict=True)
+    ]
+    call = _compiled(_closed_form_lanes, once=False)
 
-    def run(start: int) -> Leaves:
-        stop = min(start + size, lanes)
-
-        def cut(leaf: np.ndarray, resident: jax.Array | None) -> np.ndarray | jax.Array:
-            if resident is not None:
-                return resident
-            part = leaf[..., start:stop]
-            missing = size - (stop - start)
-            part = np.concatenate([part, np.repeat(part[..., -1:], missing, axis=-1)], axis=-1) if missing else part
-            return part.astype(np.int32 if np.issubdtype(part.dtype, np.integer) else dtype)
-
+    def run(index: int) -> Leaves:
         with _precision(dtype):
-            pieces = jax.tree.map(cut, (program, mapping), shared, is_leaf=lambda leaf: leaf is None)
-            result = jax.device_get(_closed_form(*pieces, wanted))
-        return {name: np.moveaxis(leaf, -1, 0)[: stop - start] for name, leaf in result.items()}
+            own = [piece[index] if piece is not None else kept for piece, kept in zip(chunks, shared, strict=True)]
+            return {name: np.asarray(value) for name, value in call(own, layout, wanted).items()}
 
-    parts = _on_all_cores(run, range(0, lanes, size))
-    results = {name: np.concatenate([part[name] for part in parts]) for name in wanted}
+    parts = _on_all_cores(run, range(-(-lanes // size)))
+    joined = {name: np.concatenate([part[name] for part in parts], axis=-1)[..., :lanes] for name in wanted}
+    results = {name: np.ascontiguousarray(np.moveaxis(leaf, -1, 0)) for name, leaf in joined.items()}
     _correct_links(program, mapping, dtype, results)
     return {name: results[name] for name in fields}
+
+
+def _chunks(leaf: np.ndarray, size: int, dtype: np.dtype) -> np.ndarray:
+    """[..., B] -> contiguous [chunk, ..., size]; the last chunk is filled up with the last lane."""
+    missing = -leaf.shape[-1] % size
+    if missing:
+        leaf = np.concatenate([leaf, np.repeat(leaf[..., -1:], missing, axis=-1)], axis=-1)
+    split = leaf.reshape((*leaf.shape[:-1], -1, size))
+    return np.ascontiguousarray(np.moveaxis(split, -2, 0), dtype=_kind(leaf, dtype))
+
+
+def _lane_major(leaf: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """[..., B] -> contiguous [B, ...]"""
+    return np.ascontiguousarray(np.moveaxis(leaf, -1, 0), dtype=_kind(leaf, dtype))
+
+
+def _kind(leaf: np.ndarray, dtype: np.dtype) -> Any:
+    return np.int32 if np.issubdtype(leaf.dtype, np.integer) else dtype
 
 
 def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves) -> None:
     """Replaces, in place, the results of lanes in which links may matter."""
     unsure = np.flatnonzero(results["needs_enumeration"])
-    fields, wider = tuple(results), _with_elements(program, min(_compute_units(program), ELEMENTS[-1]))
+    wider = _with_elements(program, min(_compute_units(program), ELEMENTS[-1]))
+    leaves, layout = jax.tree.flatten((wider, mapping))
+    fields, call = tuple(results), _compiled(_enumerating_lanes, once=False)
+    with _precision(dtype):
+        shared = [to_device(np.moveaxis(leaf, -1, 0), dtype) if leaf.shape[-1] == 1 else None for leaf in leaves]
 
-    def correct(begin: int) -> None:
-        chosen = unsure[begin : begin + ENUMERATED_LANES]
+    def correct(index: int) -> None:
+        chosen = unsure[index * ENUMERATED_LANES : (index + 1) * ENUMERATED_LANES]
         padded = np.resize(chosen, ENUMERATED_LANES)
-
-        def gather(leaf: np.ndarray) -> np.ndarray:
-            return np.moveaxis(leaf[..., padded if leaf.shape[-1] > 1 else np.zeros_like(padded)], -1, 0)
-
+        own = [
+            kept if kept is not None else _lane_major(leaf[..., padded], dtype)
+            for leaf, kept in zip(leaves, shared, strict=True)
+        ]
         with _precision(dtype):
-            some, theirs = to_device(jax.tree.map(gather, (wider, mapping)), dtype)
-            corrected = jax.device_get(_enumerating(some, theirs, fields))
+            corrected = jax.device_get(call(own, layout, fields))
         for name, leaf in corrected.items():
             results[name][chosen] = leaf[: len(chosen)]
 
-    _on_all_cores(correct, range(0, len(unsure), ENUMERATED_LANES))
+    _on_all_cores(correct, range(-(-len(unsure) // ENUMERATED_LANES)))
 
 
 def _on_all_cores(work: Callable[[int], _T], starts: range) -> list[_T]:

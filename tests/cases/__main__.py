@@ -1,0 +1,135 @@
+"""`python -m tests.cases > docs/cases.md`: the reported problems, the hand-written spec sets and, where the folder
+`../shared/wild` is at hand, the spec sets of real users: the reference's answers and ours."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jaxloop.report import stats_text
+from tests.spec_examples.examples import EXAMPLES
+from tests.spec_examples.stats import figures, one_digit_off
+
+from .answers import Answer, answer_to, cases, our_answer
+from .table import CASES, Reference, Refused
+
+WILD = Path(__file__).parents[3] / "shared/wild"
+WILD_SETS = {
+    "01-arcana-dense-tc": ("dense tensor core, 4 levels", ()),
+    "14-benson-out-dense-conv1": (
+        "AlexNet conv1 on one unit; the file of formats is left out, so the energies of compressed tensors differ",
+        ("sparsity-dense.yaml",),
+    ),
+    "26-cxyang-singlepe-os": ("one processing element, levels per tensor", ()),
+    "27-cxyang-system-4x4-overflow": ("a mapping that needs 8 rows of 4", ()),
+    "31-cxyang-system-2x8": ("the same mapping on 2 x 8 elements", ()),
+}
+"""Folder -> what it is, and the files that are left out."""
+
+SUMMARY_AREA = ("Summary Stats", "", "Area")
+"""The reference does not sum it."""
+
+LONGEST = 120
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    cells = (tuple(cell.replace("|", "\\|") for cell in row) for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ("---",) * len(head), *cells))
+
+
+def _numbers(cycles: Any, pj_per_compute: str) -> str:
+    return f"{cycles} cycles, {pj_per_compute} pJ"
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= LONGEST else message[: LONGEST - 4].rsplit(" ", 1)[0] + " ..."
+
+
+def _theirs(reference: dict[str, Any]) -> str:
+    if "error" not in reference:
+        return _numbers(reference["cycles"], reference["pJ_per_compute"])
+    if reference["status"] < 0:
+        return "aborts"
+    return _shortened(reference["error"].split(" | ")[0].removeprefix("ERROR: "))
+
+
+def _ours(answer: Answer) -> str:
+    if answer.evaluation is None:
+        return _shortened(answer.refusal.splitlines()[0])
+    return _numbers(answer.cycles, answer.pj_per_compute)
+
+
+def problems() -> str:
+    """The section on reported problems."""
+    rows = [
+        (
+            case_id,
+            case.exercises + (", with a warning" if case.warns else ""),
+            _theirs(cases()[case_id]["reference"]),
+            _ours(our_answer(case_id)),
+            "; ".join(filter(None, ("yes" if isinstance(case.right, Reference) else "", case.right.note))),
+        )
+        for case_id, case in CASES.items()
+    ]
+    return _table(("case", "what it exercises", "reference", "jaxloop", "agrees, or why not"), rows)
+
+
+def spec_sets() -> str:
+    """The section on the hand-written spec sets."""
+    rows = []
+    for name, example in EXAMPLES.items():
+        answer = answer_to(example.files())
+        if isinstance(example.right, Refused):
+            theirs, agreement = "evaluates", example.right.note
+        else:
+            theirs, agreement = _against(answer, example.expected())
+        rows.append((name, example.exercises, theirs, _ours(answer), agreement))
+    return _table(("set", "what it exercises", "reference", "jaxloop", "figures of the stats file that agree"), rows)
+
+
+def wild_sets() -> str:
+    """The section on the spec sets of real users."""
+    rows = []
+    for name, (what, left_out) in WILD_SETS.items():
+        paths = [path for path in sorted((WILD / name).glob("*.yaml")) if path.name not in left_out]
+        answer = answer_to({path.name: path.read_text() for path in paths})
+        error = WILD / name / "expected.error.txt"
+        if error.exists():
+            theirs = next(line for line in error.read_text().splitlines() if line.startswith("ERROR: "))
+            theirs = theirs.removeprefix("ERROR: ")
+            agreement = "the same reason" if answer.refusal.startswith(theirs) else "another reason"
+        else:
+            theirs, agreement = _against(answer, (WILD / name / "expected.stats.txt").read_text())
+        rows.append((name, what, theirs, _ours(answer), agreement))
+    return _table(("set", "what it is", "reference", "jaxloop", "figures of the stats file that agree"), rows)
+
+
+def _against(answer: Answer, expected: str) -> tuple[str, str]:
+    """The reference's answer in short, and how many figures that both files have are equal."""
+    assert answer.evaluation is not None
+    ours, theirs = figures(stats_text(answer.evaluation)), figures(expected)
+    total = next(value for (block, _, label), value in theirs.items() if (block[:3], label) == ("pJ/", "Total"))
+    shared = [key for key in ours if key in theirs and key != SUMMARY_AREA]
+    equal = [key for key in shared if ours[key] == theirs[key] or one_digit_off(ours[key], theirs[key])]
+    return _numbers(theirs["Summary Stats", "", "Cycles"], total), f"{len(equal)} of {len(shared)}"
+
+
+HEAD = """# Cases
+
+Written by `python -m tests.cases > docs/cases.md`; the tests in `tests/cases` and `tests/spec_examples` hold what is
+right. "Reference" is the public program of August 2022; energies are pJ per compute. Where both give numbers and the
+last column says yes, every count and energy of every level agrees within the tolerance of the golden data. Printed
+figures agree if they are equal but for a tie of the last digit. Differences on purpose are explained in
+[deviations.md](deviations.md).
+"""
+
+
+def main() -> None:
+    sections = {"Reported problems": problems, "Hand-written spec sets": spec_sets}
+    if WILD.is_dir():
+        sections["Spec sets of real users"] = wild_sets
+    sys.stdout.write(HEAD + "".join(f"\n## {title}\n\n{section()}" for title, section in sections.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Hand-written spec sets with the reference's stats files (docs/cases.md lists them)."""
