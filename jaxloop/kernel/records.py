@@ -95,8 +95,8 @@ def link_candidates(
     fan: FanOut,
     no_link: Array,
 ) -> tuple[Array, Array]:
-    """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor], and
-    the keys of their motions. A necessary condition of section 4.6; arrays without lanes."""
+    """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor],
+    and the keys of their motions. A necessary condition of section 4.6; arrays without lanes."""
     loops, levels = reuse.loops, jnp.arange(program.structure.levels)
     full = reuse.step_words == reuse.whole_words
     partial = (reuse.step_words > 0.0) & (after_partial(program, reuse) > 0.0)

@@ -17,7 +17,7 @@ RANKS = (4, 8, 16, 32)
 TENSORS = (3, 4, 6, 8, 16)
 AXES = (4, 8, 16)
 MULTICAST = (16, 128)
-ELEMENTS = (64, 1024, 4096)
+ELEMENTS = (16, 64, 256, 1024, 4096)
 """Children that one enumeration of links can hold; a wider fan-out is evaluated without and says so."""
 
 
@@ -100,6 +100,6 @@ def structure_of(sizes: Sizes, conventions: Conventions) -> Structure:
     )
 
 
-def element_class(compute_instances: int) -> int:
-    """Children that an enumeration must hold: no legal fan-out exceeds the number of compute units."""
-    return min(_up(compute_instances, ELEMENTS), ELEMENTS[-1])
+def element_class(fanout: int) -> int:
+    """Children that an enumeration must hold for a mapping with this largest fan-out."""
+    return min(_up(fanout, ELEMENTS), ELEMENTS[-1])

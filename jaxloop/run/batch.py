@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..kernel.evaluate import evaluate
-from ..lower.classes import ELEMENTS, element_class
+from ..lower.classes import element_class
 from ..lower.program import to_device
 from ..program import Mapping, Program, Structure, leaf_names
 from ..result import Evaluation
@@ -32,6 +32,9 @@ CHUNK_BYTES = 2**20
 
 ENUMERATED_LANES = 64
 """Lanes per call of the enumerating executable."""
+
+SINGLE_ELEMENTS = 64
+"""Smallest enumeration of a single evaluation: fewer executables count more than speed there."""
 
 Leaves = dict[str, np.ndarray]
 _T = TypeVar("_T")
@@ -97,8 +100,9 @@ def _with_elements(program: Program, elements: int) -> Program:
     return Program(structure=structure, **{n: getattr(program, n) for n in leaf_names(program)})
 
 
-def _compute_units(program: Program) -> int:
-    return int(np.max(program.compute_mesh_x * program.compute_mesh_y))
+def _widest(mapping: Mapping) -> np.ndarray:
+    """Children in use below one instance, of the level where they are most; per trailing lane if there are any."""
+    return np.max(np.prod(mapping.spatial_x * mapping.spatial_y, axis=1), axis=0)
 
 
 def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluation:
@@ -110,7 +114,7 @@ def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluat
         result = jax.device_get(_compiled(_closed_form_lanes, once=True)(lanes, layout, fields))
         values = {name: leaf[..., 0] for name, leaf in result.items()}
         if values["needs_enumeration"]:
-            wider = _with_elements(program, element_class(_compute_units(program)))
+            wider = _with_elements(program, max(element_class(int(_widest(mapping))), SINGLE_ELEMENTS))
             leaves, layout = jax.tree.flatten((wider, mapping))
             lanes = to_device([np.asarray(leaf)[None] for leaf in leaves], dtype)
             result = jax.device_get(_compiled(_enumerating_lanes, once=True)(lanes, layout, fields))
@@ -173,10 +177,16 @@ def _kind(leaf: np.ndarray, dtype: np.dtype) -> Any:
 
 
 def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves) -> None:
-    """Replaces, in place, the results of lanes in which links may matter."""
+    """Replaces, in place, the results of lanes in which links may matter, those of similar fan-out together."""
     unsure = np.flatnonzero(results["needs_enumeration"])
-    wider = _with_elements(program, min(_compute_units(program), ELEMENTS[-1]))
-    leaves, layout = jax.tree.flatten((wider, mapping))
+    widest = np.broadcast_to(_widest(mapping), results["needs_enumeration"].shape)[unsure]
+    classes = np.array([element_class(int(fanout)) for fanout in widest])
+    for elements in np.unique(classes):
+        _correct_lanes(_with_elements(program, int(elements)), mapping, dtype, results, unsure[classes == elements])
+
+
+def _correct_lanes(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves, unsure: np.ndarray) -> None:
+    leaves, layout = jax.tree.flatten((program, mapping))
     fields, call = tuple(results), _compiled(_enumerating_lanes, once=False)
     with _precision(dtype):
         shared = [to_device(np.moveaxis(leaf, -1, 0), dtype) if leaf.shape[-1] == 1 else None for leaf in leaves]
