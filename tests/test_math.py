@@ -105,6 +105,19 @@ def test_gcd(dtype: type):
         np.testing.assert_array_equal(np.asarray(pairs), [math.gcd(int(a), int(b)) for a, b in large.T])
 
 
+@each_precision
+def test_gcd_of_relaxed_numbers(dtype: type):
+    """Factors on their way between integers have no divisor, but the search for one ends, near that of the integers
+    nearby and never below the resolution of integers."""
+    rng = np.random.default_rng(4)
+    with precision(dtype):
+        compiled = jax.jit(_math.gcd)
+        drawn = np.asarray(compiled(*(jnp.asarray(rng.uniform(1.0, 100.0, 2000), dtype) for _ in range(2))))
+        near = compiled(jnp.asarray([6.0001, 3.0, 12.0], dtype), jnp.asarray([4.0, 3.0001, 18.0], dtype))
+    assert np.isfinite(drawn).all() and (drawn >= 0.5).all()
+    np.testing.assert_allclose(np.asarray(near), [2.0, 3.0, 6.0], atol=1e-3)
+
+
 @pytest.mark.parametrize("value, expected", [(0.0, 0.0), (0.49, 0.0), (0.5, 1.0), (1.5, 2.0), (2.5, 3.0), (2.51, 3.0)])
 def test_halves_go_up(value: float, expected: float):
     assert _math.round_half_up(jnp.asarray(value)) == expected

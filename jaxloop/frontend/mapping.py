@@ -257,4 +257,5 @@ def _level_nest(name: str, level: _Level, einsum: Einsum) -> LevelNest:
 def _loops(directive: _Directive | None, einsum: Einsum) -> tuple[Loop, ...]:
     permutation = directive.permutation if directive is not None else einsum.ranks
     bounds = directive.factors.bounds if directive is not None else {}
-    return tuple(Loop(rank, *bounds.get(rank, (1, 1))) for rank in permutation)
+    place = directive.place if directive is not None else Place()
+    return tuple(Loop(rank, *bounds.get(rank, (1, 1)), place) for rank in permutation)

@@ -76,7 +76,7 @@ class SparseReader:
             SparseTarget(level, tuple(target.formats.values()), tuple(target.actions), tuple(target.compute))
             for level, target in self._targets.items()
         )
-        return SparseOptimizations(built, is_present=True)
+        return SparseOptimizations(built, is_present=True, place=place)
 
     def report_bypassed(self, nest: LoopNest) -> None:
         """Warns about formats of tensors that the mapping bypasses at that level: they have no effect."""

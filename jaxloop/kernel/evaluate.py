@@ -11,11 +11,11 @@ from .fanout import fan_outs
 from .latency import latency
 from .links import enumerate_records
 from .multicast import Multicast, multicast_groups
-from .network import network_use
+from .network import NetworkUse, network_use
 from .records import Records, closed_form_records, links_possible
 from .temporal import Reuse, temporal_reuse
 from .tiling import Tiles, tile_boxes
-from .traffic import storage_traffic
+from .traffic import Traffic, storage_traffic
 
 
 def evaluate(program: Program, mapping: Mapping) -> Evaluation:
@@ -42,48 +42,51 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
     units = traffic.compute_x * traffic.compute_y
     computes = compute_cycles * units
     compute_energy = computes * program.compute_energy
-    energy = compute_energy + total(storage.energy_pj + storage.address_pj + network.energy_pj + network.link_energy_pj)
+    levels_energy = total(storage.energy_pj + storage.address_pj + network.energy_pj + network.link_energy_pj)
     return Evaluation(
         status=legality.status | jnp.where(uncounted, jnp.int32(Status.UNCOUNTED_LINKS), jnp.int32(0)),
         violation=legality.violation,
         needs_enumeration=unsure,
         cycles=time.cycles,
-        energy_pj=energy,
+        energy_pj=compute_energy + levels_energy,
         area_um2=total_area(program),
         computes=computes,
         compute_cycles=compute_cycles,
         compute_instances=units,
-        compute_x=traffic.compute_x,
-        compute_y=traffic.compute_y,
         compute_energy_pj=compute_energy,
         level_cycles=time.level_cycles,
         slowdown=time.slowdown,
-        instances_x=traffic.instances_x,
-        instances_y=traffic.instances_y,
-        tile_words=traffic.tile_words,
-        partition_size=traffic.partition_size,
-        reads=traffic.reads,
-        fills=traffic.fills,
-        updates=traffic.updates,
-        temporal_reductions=traffic.temporal_reductions,
-        address_generations=traffic.address_generations,
-        instances=traffic.instances,
         clusters=jnp.broadcast_to(storage.clusters[:, None], traffic.instances.shape),
         energy_pj_by_tensor=storage.energy_pj,
         address_energy_pj=storage.address_pj,
-        network_energy_pj=network.energy_pj,
-        link_transfers=traffic.records.links,
-        link_energy_pj=network.link_energy_pj,
-        spatial_reductions=network.spatial_reductions,
-        fanout=traffic.records.fanout[:, None] * traffic.is_active,
-        ingresses=network.ingresses,
-        hops=network.hops,
+        capacity_words=legality.capacity_words,
         record_multicast=records.multicast,
         record_scatter=records.scatter,
         record_accesses=network.accesses,
-        hop_energy_pj=network.hop_energy_pj,
-        capacity_words=legality.capacity_words,
+        **_traffic_fields(traffic),
+        **_network_fields(traffic, network),
     )
+
+
+def _traffic_fields(traffic: Traffic) -> dict[str, Array]:
+    """What an evaluation takes over from the counts of the levels."""
+    names = ("compute_x", "compute_y", "instances_x", "instances_y", "instances", "tile_words", "partition_size")
+    counts = ("reads", "fills", "updates", "temporal_reductions", "address_generations")
+    return {name: getattr(traffic, name) for name in (*names, *counts)}
+
+
+def _network_fields(traffic: Traffic, network: NetworkUse) -> dict[str, Array]:
+    """What an evaluation takes over from the networks."""
+    return {
+        "network_energy_pj": network.energy_pj,
+        "link_transfers": traffic.records.links,
+        "link_energy_pj": network.link_energy_pj,
+        "spatial_reductions": network.spatial_reductions,
+        "fanout": traffic.records.fanout[:, None] * traffic.is_active,
+        "ingresses": network.ingresses,
+        "hops": network.hops,
+        "hop_energy_pj": network.hop_energy_pj,
+    }
 
 
 def _records(

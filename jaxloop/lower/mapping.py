@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import Diagnostics, Place
+from .._errors import Diagnostics
 from ..program import Mapping, Structure
 from ..spec.einsum import Einsum
 from ..spec.mapping import LevelNest, Loop, LoopNest
@@ -85,8 +85,8 @@ def _refuse_imperfect(nest: LoopNest) -> None:
         for loop in _loops(level):
             if not loop.is_perfect:
                 report.error(
-                    Place("", 0, f"mapping.{level.level}"),
-                    f"imperfect factor {loop.rank}={loop.bound},{loop.residual} is not modeled yet",
+                    loop.place,
+                    f"imperfect factor {loop.rank}={loop.bound},{loop.residual} is not modeled yet (level {level.level})",
                     "use factors whose product is the rank's size",
                 )
     report.raise_if_errors()

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import Diagnostic, Diagnostics, Place
+from .._errors import Diagnostic, Diagnostics
 from ..conventions import Conventions
 from ..program import Names, Program, Structure
 from ..spec.architecture import Architecture, Storage
@@ -86,7 +86,7 @@ def lower(
 def _refuse_unmodeled(design: Design, report: Diagnostics) -> None:
     if design.sparse.has_effect:
         report.error(
-            Place("", 0, "sparse_optimizations"),
+            design.sparse.place,
             "sparse acceleration features (representation formats, gating, skipping) are read but not evaluated yet",
             "remove the key to evaluate the design as dense",
         )

@@ -27,8 +27,9 @@ BATCH_FIELDS = tuple(
 )
 """Fields that a batch can give: records differ in number from mapping to mapping."""
 
-CHUNK_BYTES = 2**20
-"""Temporaries of one chunk: half of a core's second-level cache."""
+CHUNK_BYTES = 2**21
+"""Temporaries of one chunk by the estimate of `lane_bytes`, of which about half is alive at once: they stay in a core's
+second-level cache. Measured: twice or half as many lanes is slower (benchmarks/README.md)."""
 
 ENUMERATED_LANES = 64
 """Lanes per call of the enumerating executable."""

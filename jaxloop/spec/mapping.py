@@ -1,15 +1,19 @@
 """The mapping: per storage level its loops and the tensors that it keeps (spec/dense.md section 3)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from .._errors import Place
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`bound` iterations over `rank`; the last outer iteration runs `residual` of them (equal when perfect)."""
+    """`bound` iterations over `rank`; the last outer iteration runs `residual` of them (equal when perfect). `place`
+    tells where the input says so and takes no part in comparisons."""
 
     rank: str
     bound: int
     residual: int
+    place: Place = field(default=Place(), compare=False)
 
     @property
     def is_perfect(self) -> bool:

@@ -1,7 +1,9 @@
 """Sparse acceleration features (SAFs): representation formats, gating, skipping (spec/inputs.md section 6)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from .._errors import Place
 
 
 class RankFormat(StrEnum):
@@ -67,10 +69,12 @@ class SparseTarget:
 
 @dataclass(frozen=True, slots=True)
 class SparseOptimizations:
-    """All targets. `is_present` tells an empty key from an absent one (it selects the layout of the stats file)."""
+    """All targets. `is_present` tells an empty key from an absent one (it selects the layout of the stats file);
+    `place` tells where the key stands and takes no part in comparisons."""
 
     targets: tuple[SparseTarget, ...] = ()
     is_present: bool = False
+    place: Place = field(default=Place("", 0, "sparse_optimizations"), compare=False)
 
     @property
     def has_effect(self) -> bool:

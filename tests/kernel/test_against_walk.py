@@ -167,6 +167,18 @@ def test_output_with_holes():
 
 
 @pytest.mark.slow
+def test_links_as_the_loops_really_run():
+    """Every index visited, links on: the rule, and where `exactness` says so the truth."""
+    conventions = jl.Conventions(second_index_motion=False)
+    for design in draw(6, 1500, directives=0.1):
+        options = {"second_index": False, "links": True}
+        check(design, conventions, policy="model", **options)
+        assert design.nest is not None
+        if exactness(design.einsum, design.nest, second_index=False):
+            check(design, conventions, policy="full", **options)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_long_sweep(seed: int):
     for design in draw(seed, 500, directives=0.1):

@@ -109,6 +109,20 @@ def test_gradients_of_the_reference_are_finite():
                 assert np.isfinite(leaf).all(), (output, name)
 
 
+@pytest.mark.parametrize("kind", ["matmul", "conv1d"])
+def test_relaxed_factors_give_finite_gradients(kind: str):
+    """Factors between the integers, as a descent passes through."""
+    rng = np.random.default_rng(5)
+    for seed in range(20):
+        program, mapping = lowered(random_design(random.Random(seed), kind, max_fanout=8))
+        relaxed = {n: getattr(mapping, n) * rng.uniform(0.9, 1.3, mapping.temporal.shape) for n in FACTORS}
+        point = program, replace(mapping, **relaxed)
+        assert np.isfinite([value_of(output, point) for output in OUTPUTS]).all()
+        for output, leaves in gradients(point).items():
+            for name, leaf in leaves.items():
+                assert np.isfinite(leaf).all(), (output, name)
+
+
 @pytest.mark.parametrize("name", PRICES)
 def test_energy_by_prices(name: str):
     point = priced(3, lambda rng: 1e9)

@@ -126,8 +126,10 @@ def test_unused_level_changes_nothing(design: jl.Design, seed: int):
     assert_same_dict(deeper, plain, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind, levels", [("matmul", 3), ("conv1d", 2), ("conv2d", 3)])
-@pytest.mark.parametrize("conventions", [jl.TIMELOOP_2022, jl.SMOOTH], ids=["reference", "smooth"])
+@pytest.mark.parametrize(
+    "kind, levels, conventions",
+    [("matmul", 3, jl.TIMELOOP_2022), ("conv1d", 2, jl.TIMELOOP_2022), ("conv2d", 3, jl.SMOOTH)],
+)
 def test_size_class_gives_what_exact_arrays_give(kind: str, levels: int, conventions: jl.Conventions):
     """Padding changes nothing. One design per kind and many mappings, so that the exact arrays have one shape."""
     design, rng = fixed_design(kind, levels), random.Random(3)
