@@ -12,7 +12,6 @@ from .conventions import TIMELOOP_2022, Conventions
 from .designs import files as design_files, is_shipped
 from .frontend import read_files, read_texts
 from .lower import Lowered, lower, lower_mapping, pad_mapping
-from .lower.classes import structure_of
 from .lower.override import override, to_lanes
 from .lower.program import crop
 from .program import Mapping, Program, leaf_names
@@ -118,14 +117,13 @@ def _evaluate_one(
     lanes = override(lowered, hardware, sizes, ())
     structure = lanes.structure
     program = Program(structure=structure, **{n: getattr(lanes, n)[..., 0] for n in leaf_names(lanes)})
-    exact = structure_of(lowered.sizes, structure.conventions)
     if isinstance(nest, LoopNest):
-        mapping, own = (lower_mapping(nest, design.einsum, s) for s in (structure, exact))
+        mapping, own = (lower_mapping(nest, design.einsum, s) for s in (structure, lowered.own))
     else:
-        mapping, own = pad_mapping(nest, structure, lowered.sizes), nest
+        mapping, own = pad_mapping(nest, structure, lowered.own), nest
     result = evaluate_one(program, mapping, np.dtype(dtype))
     design = replace(design, warnings=(*design.warnings, *lowered.warnings))
-    context = Context(design, lowered.names, crop(program, lowered.sizes, exact), own, lowered.provenance)
+    context = Context(design, lowered.names, crop(program, lowered.own), own, lowered.provenance)
     return _cropped(result, lowered, context)
 
 
@@ -156,7 +154,7 @@ def _evaluate_batch(
 
 def _cropped(result: Evaluation, lowered: Lowered, context: Context) -> Evaluation:
     """Without the padding of the size class."""
-    levels, tensors = lowered.sizes.levels, lowered.sizes.tensors
+    levels, tensors = lowered.own.levels, lowered.own.tensors
     cut = {}
     for name in result.__dataclass_fields__:
         leaf = getattr(result, name)

@@ -5,7 +5,7 @@ tensor no axes, a padding axis no ranks. None of them changes a number.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 from ..conventions import Conventions
 from ..program import Structure
@@ -19,21 +19,6 @@ AXES = (4, 8, 16)
 MULTICAST = (16, 128)
 ELEMENTS = (16, 64, 256, 1024, 4096)
 """Children that one enumeration of links can hold; a wider fan-out is evaluated without and says so."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What the arrays must hold."""
-
-    levels: int
-    ranks: int
-    tensors: int
-    axes: int
-    sliding: int
-    sliding_tensors: int
-    multicast: int
-    keys: int
-    irregular: bool
 
 
 def _up(value: int, classes: tuple[int, ...]) -> int:
@@ -52,10 +37,10 @@ def is_irregular(tensor: Tensor) -> bool:
     return any(len(axis.ranks) > 2 for axis in tensor.axes) or len(moved) != len(set(moved))
 
 
-def exact_sizes(einsum: Einsum, architecture: Architecture, keys: int) -> Sizes:
-    """The sizes of a design; `keys` is what its tensors' motions need."""
+def exact_structure(einsum: Einsum, architecture: Architecture, keys: int, conventions: Conventions) -> Structure:
+    """A design's own sizes; `keys` is what its tensors' motions need."""
     sliding = max((len(sliding_axes(t)) for t in einsum.tensors), default=0)
-    return Sizes(
+    return Structure(
         levels=len(architecture.levels),
         ranks=len(einsum.ranks),
         tensors=len(einsum.tensors),
@@ -66,37 +51,21 @@ def exact_sizes(einsum: Einsum, architecture: Architecture, keys: int) -> Sizes:
         multicast=max(1, math.isqrt(architecture.compute.instances)) if sliding else 1,
         keys=keys,
         irregular=any(is_irregular(t) for t in einsum.tensors),
-    )
-
-
-def class_sizes(sizes: Sizes) -> Sizes:
-    """The size class of a design."""
-    return Sizes(
-        levels=_up(sizes.levels, LEVELS),
-        ranks=_up(sizes.ranks, RANKS),
-        tensors=_up(sizes.tensors, TENSORS),
-        axes=_up(sizes.axes, AXES),
-        sliding=_up(sizes.sliding, (2,)) if sizes.sliding else 0,
-        sliding_tensors=sizes.sliding_tensors,
-        multicast=_up(sizes.multicast, MULTICAST) if sizes.sliding else 1,
-        keys=sizes.keys,
-        irregular=sizes.irregular,
-    )
-
-
-def structure_of(sizes: Sizes, conventions: Conventions) -> Structure:
-    return Structure(
-        levels=sizes.levels,
-        ranks=sizes.ranks,
-        tensors=sizes.tensors,
-        axes=sizes.axes,
-        sliding=sizes.sliding,
-        sliding_tensors=sizes.sliding_tensors,
-        multicast=sizes.multicast,
-        keys=sizes.keys,
-        irregular=sizes.irregular,
         elements=0,
         conventions=conventions,
+    )
+
+
+def class_structure(exact: Structure) -> Structure:
+    """The size class of a design."""
+    return replace(
+        exact,
+        levels=_up(exact.levels, LEVELS),
+        ranks=_up(exact.ranks, RANKS),
+        tensors=_up(exact.tensors, TENSORS),
+        axes=_up(exact.axes, AXES),
+        sliding=_up(exact.sliding, (2,)) if exact.sliding else 0,
+        multicast=_up(exact.multicast, MULTICAST) if exact.sliding else 1,
     )
 
 

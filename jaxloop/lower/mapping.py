@@ -9,7 +9,6 @@ from .._errors import Diagnostics
 from ..program import Mapping, Structure
 from ..spec.einsum import Einsum
 from ..spec.mapping import LevelNest, Loop, LoopNest
-from .classes import Sizes
 
 
 def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mapping:
@@ -51,20 +50,20 @@ def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mappi
     return Mapping(**leaves)
 
 
-def pad_mapping(nest: Mapping, structure: Structure, sizes: Sizes) -> Mapping:
+def pad_mapping(nest: Mapping, structure: Structure, own: Structure) -> Mapping:
     """A mapping of the design's own sizes in the arrays of its size class."""
-    more_levels, more_ranks = structure.levels - sizes.levels, structure.ranks - sizes.ranks
+    more_levels, more_ranks = structure.levels - own.levels, structure.ranks - own.ranks
 
     def factors(leaf: Any) -> Any:
         return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, more_ranks)), constant_values=1.0)
 
     def order(leaf: Any) -> Any:
         rows = np.tile(np.arange(structure.ranks, dtype=np.int32), (structure.levels, 1))
-        rows[: sizes.levels, : sizes.ranks] = leaf
+        rows[: own.levels, : own.ranks] = leaf
         return rows
 
     def mask(leaf: Any) -> Any:
-        return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, structure.tensors - sizes.tensors)))
+        return np.pad(np.asarray(leaf, float), ((0, more_levels), (0, structure.tensors - own.tensors)))
 
     return Mapping(
         **{n: factors(getattr(nest, n)) for n in ("temporal", "spatial_x", "spatial_y")},
@@ -86,7 +85,7 @@ def _refuse_imperfect(nest: LoopNest) -> None:
             if not loop.is_perfect:
                 report.error(
                     loop.place,
-                    f"imperfect factor {loop.rank}={loop.bound},{loop.residual} is not modeled yet (level {level.level})",
+                    f"imperfect factor {loop.rank}={loop.bound},{loop.residual} is not modeled yet ({level.level})",
                     "use factors whose product is the rank's size",
                 )
     report.raise_if_errors()

@@ -14,7 +14,7 @@ from ..program import Names, Program, Structure
 from ..spec.architecture import Architecture, Storage
 from ..spec.design import Design
 from ..spec.einsum import Einsum, Tensor
-from .classes import Sizes, class_sizes, exact_sizes, sliding_axes, structure_of
+from .classes import class_structure, exact_structure, sliding_axes
 from .costs import Costs, lower_costs
 
 LEVEL_LEAVES: dict[str, tuple[Callable[[Storage], Any], float]] = {
@@ -46,7 +46,7 @@ class Lowered:
 
     program: Program
     names: Names
-    sizes: Sizes
+    own: Structure
     provenance: dict[tuple[str, str], str]
     warnings: tuple[Diagnostic, ...]
 
@@ -76,11 +76,13 @@ def lower(
     bounds = design.einsum.size_of | {r: max(n, design.einsum.size_of[r]) for r, n in (largest or {}).items()}
     key_weights = [_key_weights(tensor, bounds, dtype) for tensor in design.einsum.tensors]
     keys = max(len(weights) for weights in key_weights)
-    true_sizes = exact_sizes(design.einsum, design.architecture, keys)
-    sizes = true_sizes if exact else class_sizes(true_sizes)
-    leaves = _workload_leaves(design.einsum, sizes, key_weights) | _hardware_leaves(design.architecture, costs, sizes)
-    program = Program(structure=structure_of(sizes, conventions), **leaves)
-    return Lowered(program, _names(design), true_sizes, costs.provenance, tuple(report.warnings))
+    own = exact_structure(design.einsum, design.architecture, keys, conventions)
+    structure = own if exact else class_structure(own)
+    leaves = _workload_leaves(design.einsum, structure, key_weights) | _hardware_leaves(
+        design.architecture, costs, structure
+    )
+    program = Program(structure=structure, **leaves)
+    return Lowered(program, _names(design), own, costs.provenance, tuple(report.warnings))
 
 
 def _refuse_unmodeled(design: Design, report: Diagnostics) -> None:
@@ -119,7 +121,7 @@ def _key_weights(tensor: Tensor, sizes: dict[str, int], dtype: Any) -> list[list
     return keys
 
 
-def _workload_leaves(einsum: Einsum, sizes: Sizes, key_weights: list[list[list[float]]]) -> dict[str, Any]:
+def _workload_leaves(einsum: Einsum, sizes: Structure, key_weights: list[list[list[float]]]) -> dict[str, Any]:
     index = {rank: i for i, rank in enumerate(einsum.ranks)}
     rank_sizes = np.ones(sizes.ranks)
     rank_sizes[: len(einsum.ranks)] = einsum.sizes
@@ -146,7 +148,7 @@ def _workload_leaves(einsum: Einsum, sizes: Sizes, key_weights: list[list[list[f
     }
 
 
-def _window_leaves(einsum: Einsum, sizes: Sizes, projection: np.ndarray) -> dict[str, Any]:
+def _window_leaves(einsum: Einsum, sizes: Structure, projection: np.ndarray) -> dict[str, Any]:
     """The sliding windows: axes that two ranks move."""
     index = {rank: i for i, rank in enumerate(einsum.ranks)}
     window = np.zeros((sizes.tensors, sizes.sliding_tensors))
@@ -164,7 +166,7 @@ def _window_leaves(einsum: Einsum, sizes: Sizes, projection: np.ndarray) -> dict
     return {"window": window, "window_rank": rank, "window_coefficient": coefficient, "window_axis": mask}
 
 
-def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Sizes) -> dict[str, Any]:
+def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Structure) -> dict[str, Any]:
     count = len(architecture.levels)
 
     def padded(values: Any, default: float) -> np.ndarray:
@@ -191,7 +193,7 @@ def _hardware_leaves(architecture: Architecture, costs: Costs, sizes: Sizes) -> 
     }
 
 
-def crop(program: Program, sizes: Sizes, structure: Structure) -> Program:
+def crop(program: Program, sizes: Structure) -> Program:
     """The program without its padding, for reports. Leaves without lanes."""
     level, rank, tensor, axis = (slice(n) for n in (sizes.levels, sizes.ranks, sizes.tensors, sizes.axes))
     by_level = [*LEVEL_LEAVES, "address_energy", "area", "wire_energy"]
@@ -211,7 +213,7 @@ def crop(program: Program, sizes: Sizes, structure: Structure) -> Program:
     }
     leaves: dict[str, Any] = {name: getattr(program, name)[index] for name, index in places.items()}
     scalars = ("compute_energy", "compute_area", "compute_mesh_x", "compute_mesh_y")
-    return Program(structure=structure, **leaves, **{name: getattr(program, name) for name in scalars})
+    return Program(structure=sizes, **leaves, **{name: getattr(program, name) for name in scalars})
 
 
 def to_device(tree: Any, dtype: Any) -> Any:
