@@ -63,7 +63,10 @@ def main() -> None:
     help="timeloop_2022: the public reference program, its roundings included. micro22: the artifact of the "
     "Sparseloop paper. smooth: no rounding, differentiable.",
 )
-def evaluate_command(files: tuple[str, ...], json_path: str | None, stats_path: str | None, conventions: str) -> None:
+@click.option("--strict", is_flag=True, help="Treat warnings (a missing energy, an unused key, ...) as errors.")
+def evaluate_command(
+    files: tuple[str, ...], json_path: str | None, stats_path: str | None, conventions: str, strict: bool
+) -> None:
     """Evaluate the mapping in FILES and print a table.
 
     FILES are YAML files that together hold architecture, problem and mapping, and usually energy and area tables (ERT,
@@ -85,8 +88,11 @@ def evaluate_command(files: tuple[str, ...], json_path: str | None, stats_path: 
             _check_writable(path, files)
         _check_names(files)
         design = load(*files)
-        _show_warnings(design.warnings)
+        if not strict:
+            _show_warnings(design.warnings)
         evaluation = evaluate(design, conventions=PRESETS[conventions])
+        if strict and evaluation.warnings:
+            _fail(str(warning) for warning in evaluation.warnings)
         _show_warnings(warning for warning in evaluation.warnings if warning not in design.warnings)
         if json_path:
             _deliver(json_path, json.dumps(evaluation.to_dict(), indent=2, allow_nan=False) + "\n")

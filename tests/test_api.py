@@ -108,8 +108,16 @@ def test_single_precision_is_for_smooth_conventions():
 
 def test_hardware_and_sizes_are_those_of_files():
     for hardware, edit in {
-        "Main.read_bandwidth": ("arch.yaml", "word-bits: 8, metadata_storage_width: 64", "word-bits: 8, read_bandwidth: 0.25"),
-        "Main.read_energy": ("ert.yaml", "name: read, arguments: {}, energy: 64.0", "name: read, arguments: {}, energy: 7.0"),
+        "Main.read_bandwidth": (
+            "arch.yaml",
+            "word-bits: 8, metadata_storage_width: 64",
+            "word-bits: 8, read_bandwidth: 0.25",
+        ),
+        "Main.read_energy": (
+            "ert.yaml",
+            "name: read, arguments: {}, energy: 64.0",
+            "name: read, arguments: {}, energy: 7.0",
+        ),
         "Mac.energy": ("ert.yaml", "energy: 0.5", "energy: 7.0"),
         "Glb.area": ("art.yaml", "area: 20.0", "area: 7.0"),
     }.items():
@@ -120,7 +128,9 @@ def test_hardware_and_sizes_are_those_of_files():
 
 def test_sizes_are_those_of_files():
     """Read together with a mapping that covers them."""
-    longer = design(("problem.yaml", "    K: 16", "    K: 32"), ("mapping.yaml", "M=1 N=2 K=2, permut", "M=1 N=2 K=4, permut"))
+    longer = design(
+        ("problem.yaml", "    K: 16", "    K: 32"), ("mapping.yaml", "M=1 N=2 K=2, permut", "M=1 N=2 K=4, permut")
+    )
     ours = evaluate(mappings=longer.nest, sizes={"K": 32})
     assert ours.valid and ours.to_dict() == jl.evaluate(longer).to_dict()
     assert evaluate(sizes={"K": 32}).reasons == ["product of all factors of rank K is 16, its size is 32"]
@@ -132,7 +142,7 @@ def test_sizes_are_those_of_files():
 def test_imperfect_factors_are_refused():
     imperfect = edit_levels(design(), lambda s, level: replace(level, temporal=(Loop("M", 3, 2), *level.temporal[1:])))
     for call in (jl.evaluate, jl.mapping_of):
-        with pytest.raises(jl.SpecError, match="mapping.Spad: imperfect factor M=3,2 is not modeled yet"):
+        with pytest.raises(jl.SpecError, match="imperfect factor M=3,2 is not modeled yet.*Spad"):
             call(imperfect)
 
 
@@ -208,11 +218,15 @@ def test_each_violation_has_its_bit_and_words(name: str):
 
 def test_mesh_y():
     """Four units along Y where two stand along X and two along Y."""
-    upright = edit_levels(design(), lambda s, level: replace(level, spatial_x=level.spatial_y, spatial_y=level.spatial_x))
+    upright = edit_levels(
+        design(), lambda s, level: replace(level, spatial_x=level.spatial_y, spatial_y=level.spatial_x)
+    )
     hardware = {"Mac.mesh_x": 2, "Mac.mesh_y": 2, "Spad.mesh_x": 1, "Spad.mesh_y": 4}
     result = evaluate(mappings=upright.nest, hardware=hardware)
     assert int(result.status) == jl.Status.OVER_MESH_Y
-    assert result.reasons == ["couldn't map level Mac: mapped max Arithmetic Y expansion 4 exceeds hardware instances 2"]
+    assert result.reasons == [
+        "couldn't map level Mac: mapped max Arithmetic Y expansion 4 exceeds hardware instances 2"
+    ]
 
 
 def test_reasons_come_in_the_order_of_the_reference():

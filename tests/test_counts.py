@@ -23,7 +23,7 @@ def events() -> Iterator[list[str]]:
     """Traces and compilations that JAX reports, of whatever function."""
     seen: list[str] = []
 
-    def listen(event: str, duration: float, **metadata: str | int) -> None:
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event in (BACKEND_COMPILE, TRACE):
             seen.append(event)
 

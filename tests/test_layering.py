@@ -60,7 +60,9 @@ def imported(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
-            yield from (".".join((*base, name)) for name in ([node.module] if node.module else [a.name for a in node.names]))
+            yield from (
+                ".".join((*base, name)) for name in ([node.module] if node.module else [a.name for a in node.names])
+            )
         elif isinstance(node, ast.ImportFrom):
             yield str(node.module)
 
@@ -106,7 +108,9 @@ def test_code_asks_switches_not_presets(path: Path):
         if isinstance(node, ast.Compare | ast.Match):
             names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
             names |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-            texts = {n.value.upper() for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+            texts = {
+                n.value.upper() for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+            }
             assert not (names | texts) & PRESETS, f"line {node.lineno}"
 
 
@@ -139,6 +143,6 @@ def test_public_names_are_what_type_checkers_see():
     declared = {a.asname for node in block.body if isinstance(node, ast.ImportFrom) for a in node.names}
     assert declared == set(jaxloop._HOMES) and declared <= set(dir(jaxloop))
     for name in declared:
-        assert getattr(jaxloop, str(name)).__module__.startswith("jaxloop") 
+        assert getattr(jaxloop, str(name)).__module__.startswith("jaxloop")
     with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
         _ = jaxloop.evaluat

@@ -1,5 +1,7 @@
 """The dense model in order: tile the nest, count the traffic, price it (spec/dense.md)."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -68,14 +70,14 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
     )
 
 
-def _traffic_fields(traffic: Traffic) -> dict[str, Array]:
+def _traffic_fields(traffic: Traffic) -> dict[str, Any]:
     """What an evaluation takes over from the counts of the levels."""
     names = ("compute_x", "compute_y", "instances_x", "instances_y", "instances", "tile_words", "partition_size")
     counts = ("reads", "fills", "updates", "temporal_reductions", "address_generations")
     return {name: getattr(traffic, name) for name in (*names, *counts)}
 
 
-def _network_fields(traffic: Traffic, network: NetworkUse) -> dict[str, Array]:
+def _network_fields(traffic: Traffic, network: NetworkUse) -> dict[str, Any]:
     """What an evaluation takes over from the networks."""
     return {
         "network_energy_pj": network.energy_pj,
@@ -97,11 +99,8 @@ def _records(
     never = jnp.zeros_like(reuse.loops.steps[0], dtype=bool)
     if not (structure.conventions.link_transfers or structure.irregular):
         return closed_form_records(multicast, reuse.delivered), never, never
-    no_link = mapping.no_link_transfer
-    if not structure.conventions.link_transfers:
-        no_link = jnp.ones_like(no_link)
     if structure.elements:
-        records, uncounted = enumerate_records(program, mapping, tiles, reuse, multicast, no_link)
+        records, uncounted = enumerate_records(program, mapping, tiles, reuse, multicast)
         return records, never, uncounted
-    unsure = links_possible(program, tiles, reuse, multicast, fan_outs(program, mapping, tiles), no_link)
+    unsure = links_possible(program, mapping, tiles, reuse, multicast, fan_outs(program, mapping, tiles))
     return closed_form_records(multicast, reuse.delivered), unsure, never

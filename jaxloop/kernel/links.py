@@ -80,12 +80,11 @@ def enumerate_records(
     tiles: Tiles,
     reuse: Reuse,
     multicast: Multicast,
-    no_link: Float[Array, "level tensor"],
 ) -> tuple[Records, Bool[Array, ""]]:
     """The traffic records with links, and whether they could not all be counted."""
     structure = program.structure
     fan = fan_outs(program, mapping, tiles)
-    candidates, keys = link_candidates(program, mapping, tiles, reuse, multicast, fan, no_link)
+    candidates, keys = link_candidates(program, mapping, tiles, reuse, multicast, fan)
     fits = fan.used <= structure.elements
     base_multicast, base_scatter = _whole_fan_out(program, mapping, fan, multicast)
     walk = _Walk(program, mapping, fan, reuse, keys, jnp.sum(base_scatter, axis=0))

@@ -43,21 +43,23 @@ def closed_form_records(multicast: Multicast, delivered: Array) -> Records:
 
 
 def links_possible(
-    program: Program, tiles: Tiles, reuse: Reuse, multicast: Multicast, fan: FanOut, no_link: Array
+    program: Program, mapping: Mapping, tiles: Tiles, reuse: Reuse, multicast: Multicast, fan: FanOut
 ) -> Bool[Array, "*#lane"]:
-    """Whether the enumeration of links might change anything: a necessary condition of section 4.6.
+    """Whether the enumeration of children might change anything: a necessary condition of section 4.6.
 
     Tensors without sliding windows can only be handed over where they do not move at all, which needs tiles that are
     not reused. An axis that one rank moves never moves back: once the innermost active loop moves it beyond the
     fan-out, no later motion matches a neighbour. For the rest, each loop's motion is compared with the offsets of
-    neighbours.
+    neighbours. Irregular tensors have no closed form of their groups, links or not.
     """
     structure = program.structure
-    possible = (multicast.fanout[:, None] > 1.0) & (no_link == 0.0) & (reuse.first_advances[:, None] > 0.0)
     if structure.irregular:
-        return jnp.any(possible, axis=(0, 1))
+        return jnp.any(multicast.fanout > 1.0, axis=0)
+    possible = (multicast.fanout[:, None] > 1.0) & (mapping.no_link_transfer == 0.0)
+    possible = possible & (reuse.first_advances[:, None] > 0.0)
     rests = jnp.all(reuse.first_motion == 0.0, axis=2)
-    shares = multicast.groups < multicast.fanout[:, None]
+    # children that are served separately may still hold the same words
+    shares = (multicast.groups < multicast.fanout[:, None]) | (mapping.no_multicast > 0.0)
     found = jnp.any(possible & ~reuse.reuses & rests & shares, axis=(0, 1))
     if structure.sliding:
         found = found | _windows_may_link(program, tiles, reuse, fan, possible)
@@ -93,14 +95,15 @@ def link_candidates(
     reuse: Reuse,
     multicast: Multicast,
     fan: FanOut,
-    no_link: Array,
 ) -> tuple[Array, Array]:
     """Which loops might move tiles onto what a neighbour already holds: bool [level, outer level, position, tensor],
     and the keys of their motions. A necessary condition of section 4.6; arrays without lanes."""
     loops, levels = reuse.loops, jnp.arange(program.structure.levels)
     full = reuse.step_words == reuse.whole_words
     partial = (reuse.step_words > 0.0) & (after_partial(program, reuse) > 0.0)
-    possible = (multicast.fanout[:, None] > 1.0) & (no_link == 0.0)
+    possible = (multicast.fanout[:, None] > 1.0) & (mapping.no_link_transfer == 0.0)
+    if not program.structure.conventions.link_transfers:
+        possible = jnp.zeros_like(possible)
     keys = loops.motion[None] + loops.motion_before[:, None, None]
     as_first = jnp.all(keys == reuse.first_key[:, None, None], axis=4)
     linkable = (~reuse.reuses | full)[:, None, None] | (partial[:, None, None] & as_first)

@@ -78,12 +78,13 @@ def _storage_energy(s: int, design: Design, conventions: Conventions, report: Di
     if unpriced and attribute is None:
         what = ", ".join(action.name.lower() for action in unpriced)
         entries = " and ".join(f"one of {', '.join(TABLE_ENTRIES[action])}" for action in unpriced)
-        lacks = f'prices no {what} of "{level.name}"' if table else f'has no component "{level.name}"'
-        report.warn(
-            place,
-            f"the energy table {lacks}: using the built-in {fallback:.6g} pJ per vector access",
-            f"give it {entries}" if table else "add it",
-        )
+        if design.energy_table is None:
+            lacks, remedy = f'there is no energy table to price level "{level.name}"', "give an ERT"
+        elif not table:
+            lacks, remedy = f'the energy table has no component "{level.name}"', "add it"
+        else:
+            lacks, remedy = f'the energy table prices no {what} of "{level.name}"', f"give it {entries}"
+        report.warn(place, f"{lacks}: using the built-in {fallback:.6g} pJ per vector access", remedy)
 
 
 def _compute_energy(unit: Compute, design: Design, report: Diagnostics, costs: Costs) -> None:

@@ -60,10 +60,7 @@ CASES = {
         "factor 0 beside other factors", Refused(_product("K", 128, 16) + ".*factor 0 stands for the full size", BOTH)
     ),
     "c08-imperfect": Case("last factor that does not fit", Refused(_product("N", 6, 7), BOTH)),
-    "c08-imperfect-ok": Case(
-        "imperfect factor N=4,3",
-        Refused("imperfect factor N=4,3 is not modeled yet", "imperfect factors are not modeled yet"),
-    ),
+    "c08-imperfect-ok": Case("imperfect factor N=4,3", IMPERFECT),
     "c08-level-missing": Case("a level without directive", SAME, warns='"Spad" has no temporal directive'),
     "c08-list-factors": Case("factors as a list", Accepted(256, "12.78", "a list is read")),
     "c08-missing-dim": Case("a rank missing in factors and permutation", SAME, warns='"Spad" has no factor for M'),

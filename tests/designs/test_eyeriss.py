@@ -1,4 +1,4 @@
-"""Eyeriss on the convolutions of AlexNet: worked example 11 of spec/dense.md section 14, also the artifact's answers."""
+"""Eyeriss on the convolutions of AlexNet: worked example 11 of spec/dense.md, also the artifact's answers."""
 
 from functools import cache
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +88,8 @@ def compare_case(case: dict[str, Any]) -> list[Difference]:
 
 
 def _same_reason(error: str, reasons: list[str]) -> bool:
-    wanted = error.removeprefix("ERROR: ").strip()
-    return any(reason.startswith(wanted) for reason in reasons)
+    wanted = re.compile(re.escape(error.removeprefix("ERROR: ").strip()) + r"(?!\d)")
+    return any(wanted.match(reason) for reason in reasons)
 
 
 def differences(expected: dict[str, Any], ours: dict[str, Any], tolerance: Tolerance) -> Iterator[Difference]:

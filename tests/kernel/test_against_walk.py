@@ -51,7 +51,9 @@ def _records(design: jl.Design, ours: Evaluation) -> dict[Key, dict[tuple[float,
     found: dict[Key, dict[tuple[float, float], float]] = {}
     for s, level in enumerate(design.architecture.levels):
         for t, tensor in enumerate(design.einsum.tensors):
-            rows = zip(ours.record_multicast[:, s, t], ours.record_scatter[:, s, t], ours.record_accesses[:, s, t])
+            rows = zip(
+                ours.record_multicast[:, s, t], ours.record_scatter[:, s, t], ours.record_accesses[:, s, t], strict=True
+            )
             kept = [(float(m), float(g), float(accesses)) for m, g, accesses in rows if accesses != 0.0]
             assert [record[:2] for record in kept] == sorted(record[:2] for record in kept)
             found[level.name, tensor.name] = {(m, g): accesses for m, g, accesses in kept}
@@ -67,7 +69,9 @@ def _compare(design: jl.Design, ours: Evaluation, counts: Counts, rtol: float = 
     found, wanted = _records(design, ours), _expected_records(design, counts)
     for key, records in wanted.items():
         assert found[key].keys() == records.keys(), key
-        np.testing.assert_allclose(list(found[key].values()), list(records.values()), rtol=max(rtol, 1e-12), err_msg=str(key))
+        np.testing.assert_allclose(
+            list(found[key].values()), list(records.values()), rtol=max(rtol, 1e-12), err_msg=str(key)
+        )
 
 
 def _walk(design: jl.Design, **options: Any) -> Counts | None:
@@ -95,9 +99,7 @@ def check_reference(design: jl.Design) -> bool:
 
 
 def check_smooth(design: jl.Design, policy: str = "model") -> bool:
-    return check(
-        design, jl.SMOOTH, 1e-12, policy=policy, second_index=False, links=False, integer_counts=False
-    )
+    return check(design, jl.SMOOTH, 1e-12, policy=policy, second_index=False, links=False, integer_counts=False)
 
 
 def draw(seed: int, count: int, kind: str | None = None, **options: Any) -> list[jl.Design]:

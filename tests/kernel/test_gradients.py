@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -32,7 +33,11 @@ def lowered(design: jl.Design, conventions: jl.Conventions = jl.SMOOTH) -> Point
     return program, lower_mapping(design.nest, design.einsum, program.structure)
 
 
-@jax.jit
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""Compilation takes longer than all evaluations here."""
+
+
+@partial(jax.jit, compiler_options=QUICK)
 def _jacobian(program: jl.Program, mapping: jl.Mapping) -> dict[str, Leaves]:
     """Derivatives of all outputs by all leaves that are numbers and not indices."""
 
@@ -58,7 +63,7 @@ def gradients(point: Point) -> dict[str, Leaves]:
         return jax.device_get(_jacobian(*to_device(point, np.float64)))
 
 
-_evaluate = jax.jit(evaluate)
+_evaluate = jax.jit(evaluate, compiler_options=QUICK)
 
 
 def value_of(output: str, point: Point) -> float:

@@ -210,7 +210,12 @@ def test_any_numbers_give_finite_results(design: jl.Design, seed: int):
     """Mappings that cover nothing, keep nothing and fit nowhere."""
     rng = np.random.default_rng(seed)
     own = jl.mapping_of(design)
-    factors = {n: rng.integers(1, 9, own.temporal.shape).astype(float) for n in ("temporal", "spatial_x", "spatial_y")}
+    factors = {n: np.ones_like(own.temporal) for n in ("spatial_x", "spatial_y")}
+    for spatial in factors.values():  # one rank per level: at most 64 children
+        spatial[np.arange(len(spatial)), rng.integers(0, spatial.shape[1], len(spatial))] = rng.integers(
+            1, 9, len(spatial)
+        )
+    factors["temporal"] = rng.integers(1, 9, own.temporal.shape).astype(float)
     masks = [n for n in own.__dataclass_fields__ if n == "keep" or n.startswith("no_")]
     drawn = {n: (rng.random(own.keep.shape) < rng.random()).astype(float) for n in masks}
     mapping = replace(own, **factors, **drawn)
