@@ -74,17 +74,27 @@ def exact_divide(x: Array, b: Array) -> Array:
     return x / (b + 0.0 * x)
 
 
-def gcd(x: Array, y: Array) -> Array:
-    """Greatest common divisor of positive integers held as floats, by Euclid's algorithm; its tangent is zero."""
+GCD_STEPS = 64
+"""Steps of Euclid's algorithm: enough for integers below the 64th Fibonacci number, 1e13."""
 
-    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
-        larger, smaller = pair
+
+def gcd(x: Array, y: Array) -> Array:
+    """Greatest common divisor of the integers nearest to positive `x` and `y`, by Euclid's algorithm; its tangent is
+    zero."""
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        larger, smaller, count = state
         divisor = jnp.maximum(smaller, 1.0)
         remainder = larger - divisor * floor_div(larger, divisor)
-        return jnp.where(smaller == 0, larger, smaller), jnp.where(smaller == 0, 0.0, remainder)
+        done = smaller == 0
+        return jnp.where(done, larger, smaller), jnp.where(done, 0.0, remainder), count + 1
+
+    def runs(state: tuple[Array, Array, Array]) -> Array:
+        return jnp.any(state[1] > 0.0) & (state[2] < GCD_STEPS)
 
     x, y = jnp.broadcast_arrays(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
-    return jax.lax.while_loop(lambda pair: jnp.any(pair[1] > 0.0), step, (jnp.maximum(x, y), jnp.minimum(x, y)))[0]
+    x, y = (jnp.maximum(jnp.round(value), 1.0) for value in (x, y))
+    return jax.lax.while_loop(runs, step, (jnp.maximum(x, y), jnp.minimum(x, y), jnp.zeros((), jnp.int32)))[0]
 
 
 def fold(step: Callable[[Any, Any], Any], start: Any, items: Any) -> Any:

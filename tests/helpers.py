@@ -15,6 +15,9 @@ from jaxloop.run.batch import BATCH_FIELDS
 from jaxloop.spec.mapping import LevelNest
 from tests.strategies import random_design
 
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""Options for what is compiled for few evaluations."""
+
 
 def primes(number: int) -> list[int]:
     found, divisor = [], 2

@@ -16,7 +16,7 @@ from jaxloop.kernel.evaluate import evaluate
 from jaxloop.lower import lower, lower_mapping
 from jaxloop.lower.program import to_device
 from jaxloop.program import Action
-from tests.helpers import fixed_design
+from tests.helpers import QUICK, fixed_design
 from tests.strategies import random_design
 
 Point = tuple[jl.Program, jl.Mapping]
@@ -31,10 +31,6 @@ def lowered(design: jl.Design, conventions: jl.Conventions = jl.SMOOTH) -> Point
     assert design.nest is not None
     program = lower(design, conventions).program
     return program, lower_mapping(design.nest, design.einsum, program.structure)
-
-
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""Compilation takes longer than all evaluations here."""
 
 
 @partial(jax.jit, compiler_options=QUICK)

@@ -14,7 +14,7 @@ import jaxloop as jl
 from jaxloop.kernel.evaluate import evaluate
 from jaxloop.lower import lower
 from jaxloop.lower.program import to_device
-from tests.helpers import fixed_design, random_mapping, stacked
+from tests.helpers import QUICK, fixed_design, random_mapping, stacked
 
 LANES = 5
 KINDS = [("matmul", 3), ("conv1d", 3)]
@@ -34,6 +34,7 @@ def batch(kind: str, levels: int, conventions: jl.Conventions) -> tuple[jl.Progr
     return jl.Program(structure=program.structure, **(leaves | energies)), mappings
 
 
+quick = jax.jit(evaluate, compiler_options=QUICK)
 PRICES = ("action_energy", "compute_energy", "read_bandwidth")
 
 
@@ -64,11 +65,10 @@ def assert_same_tree(ours: Any, expected: Any, rtol: float) -> None:
 )
 def test_lanes_and_vmap_are_a_loop(kind: str, levels: int, conventions: jl.Conventions):
     trees = batch(kind, levels, conventions)
-    mapped = run(jax.jit(jax.vmap(evaluate)), trees)
+    mapped = run(jax.jit(jax.vmap(evaluate), compiler_options=QUICK), trees)
     wide = run(jax.jit(evaluate), lanes_last(trees))
-    one = jax.jit(evaluate)
     for index in range(LANES):
-        alone = run(one, lane(trees, index))
+        alone = run(quick, lane(trees, index))
         assert_same_tree(lane(mapped, index), alone, 1e-12)
         assert_same_tree(jax.tree.map(lambda leaf, i=index: leaf[..., i], wide), alone, 1e-12)
 
@@ -81,7 +81,7 @@ def test_shared_leaves_need_only_one_lane(kind: str, levels: int):
     hardware = lane(program, 0)
     shared = jax.tree.map(lambda leaf: leaf[..., None], hardware), lanes_last(mappings)
     repeated = jax.tree.map(lambda leaf: np.repeat(leaf, LANES, axis=-1), shared[0]), shared[1]
-    ours, expected = run(jax.jit(evaluate), shared), run(jax.jit(evaluate), repeated)
+    ours, expected = run(quick, shared), run(quick, repeated)
     assert_same_tree(jax.tree.map(lambda one, all: np.broadcast_to(one, all.shape), ours, expected), expected, 1e-12)
 
 
@@ -93,7 +93,7 @@ def test_eager_is_compiled():
 @each_kind
 def test_single_precision_is_close(kind: str, levels: int):
     trees = lanes_last(batch(kind, levels, jl.SMOOTH))
-    double, single = run(jax.jit(evaluate), trees), run(jax.jit(evaluate), trees, np.float32)
+    double, single = run(quick, trees), run(quick, trees, np.float32)
     assert single.energy_pj.dtype == np.float32
     assert_same_tree(single, double, 1e-5)
 
