@@ -11,7 +11,7 @@ from ._errors import Diagnostic, Place, SpecError, nearest
 from .conventions import TIMELOOP_2022, Conventions
 from .designs import files as design_files, is_shipped
 from .frontend import read_files, read_texts
-from .lower import Lowered, lower, lower_mapping, pad_mapping
+from .lower import Lowered, check_mapping, lower, lower_mapping, pad_mapping
 from .lower.override import override, to_lanes
 from .lower.program import crop
 from .program import Mapping, Program, leaf_names
@@ -60,6 +60,7 @@ def evaluate(
     - `hardware`: `{"Level.attribute": value}` with scalars or arrays over the batch axes; attributes are the leaves of
       `Program` (`size` in words, `read_bandwidth`, `read_energy`, `fill_energy`, `update_energy`, `area`, ...) and
       `energy`, `area`, `mesh_x`, `mesh_y` of the compute units.
+      Energies that come from built-in figures stay those of the files' sizes.
     - `sizes`: `{"rank": size}`, likewise. Batch axes broadcast against each other.
     - `conventions`: which reading of the model.
     - `fields`: for batches, the names of the fields of `Evaluation` to compute; the others are None. Few fields are
@@ -72,6 +73,8 @@ def evaluate(
 
     **Raises:** `SpecError` for what is not modeled and for names that do not exist; `ValueError` for shapes.
     """
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype {np.dtype(dtype)} is not supported: use float64, or float32 for smooth conventions")
     if np.dtype(dtype) == np.float32 and conventions.integer_counts:
         raise ValueError("conventions with integer counts need float64: single precision cannot hold the counts")
     nest = design.nest if mappings is None else mappings
@@ -80,8 +83,14 @@ def evaluate(
     exact = _batch_shape(nest, hardware, sizes) != ()
     largest = {rank: int(np.max(size)) for rank, size in (sizes or {}).items() if rank in design.einsum.ranks}
     lowered = lower(design, conventions, exact=exact, dtype=dtype, largest=largest)
+    if isinstance(nest, Mapping):
+        check_mapping(nest, lowered.own)
     if exact:
+        if throw:
+            raise ValueError("throw= is for one mapping: look at `valid` of a batch")
         return _evaluate_batch(design, lowered, nest, hardware, sizes, fields, dtype)
+    if fields is not None:
+        raise ValueError("fields= is for batches: one evaluation has them all")
     one = _evaluate_one(design, lowered, nest, hardware, sizes, dtype)
     if throw and not one.valid:
         raise ValueError("; ".join(one.reasons))

@@ -58,6 +58,62 @@ def test_worked_example():
 # --- arguments
 
 
+def altered(name: str, index: Any, value: float, *batch: int) -> jl.Mapping:
+    """The base design's mapping with one number changed, repeated along batch axes."""
+    own = jl.mapping_of(design())
+    leaf = np.array(getattr(own, name))
+    leaf[index] = value
+    leaves = {n: np.asarray(getattr(own, n)) for n in own.__dataclass_fields__} | {name: leaf}
+    return jl.Mapping(**{n: np.broadcast_to(leaf, (*batch, *leaf.shape)) for n, leaf in leaves.items()})
+
+
+@pytest.mark.parametrize("factor", [0.0, -2.0, np.nan])
+@pytest.mark.parametrize("name", ["temporal", "spatial_x", "spatial_y"])
+def test_factors_that_are_not_positive_stay_finite(name: str, factor: float):
+    result = jl.evaluate(design(), mappings=altered(name, (0, 0), factor))
+    assert jl.Status.NOT_COVERING in jl.Status(int(result.status))
+    assert np.isfinite(result.energy_pj) and np.isfinite(result.cycles) and np.isfinite(result.reads).all()
+
+
+@pytest.mark.parametrize(
+    "hardware, message",
+    [
+        ({"Glb.read_bandwidth": 0.0}, r"read_bandwidth'\]: 0 is no read_bandwidth \(give numbers above 0\)"),
+        ({"Glb.read_bandwidth": [1.0, -1.0]}, "-1 is no read_bandwidth"),
+        ({"Glb.size": -4}, r"-4 is no size \(give numbers of at least 0\)"),
+        ({"Glb.read_energy": np.nan}, "nan is no read_energy"),
+    ],
+)
+def test_hardware_that_makes_no_sense(hardware: dict[str, Any], message: str):
+    with pytest.raises(jl.SpecError, match=message):
+        evaluate(hardware=hardware)
+
+
+def test_sizes_below_one():
+    with pytest.raises(jl.SpecError, match="0 is no rank size"):
+        evaluate(sizes={"M": [8, 0]})
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"fields": ("cycles",)}, "fields= is for batches"),
+        ({"dtype": np.float16}, "dtype float16 is not supported"),
+        ({"throw": True, "hardware": {"Glb.size": [1, 2]}}, "throw= is for one mapping"),
+        ({"mappings": altered("temporal_order", (0, 0), 1)}, "temporal_order holds a row that is no permutation"),
+        ({"mappings": altered("spatial_order", (0, 0), -1, 3)}, "spatial_order holds a row that is no permutation"),
+        ({"mappings": altered("keep", 0, 1, 0)}, r"shape \(0, 3, 3\): a batch needs at least one mapping"),
+        (
+            {"mappings": replace(jl.mapping_of(design()), keep=np.ones((2, 3)))},
+            r"mappings.keep has shape \(2, 3\): its last axes must be \[level, tensor\] = \(3, 3\)",
+        ),
+    ],
+)
+def test_arguments_that_are_refused(options: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        evaluate(**options)
+
+
 def test_a_nest_or_arrays_are_the_mapping():
     own = evaluate().to_dict()
     assert evaluate(mappings=design().nest).to_dict() == own

@@ -7,7 +7,6 @@ from jaxtyping import Array, Bool, Float, Int
 from .._math import floor, stack
 from ..program import Mapping, Program
 from ..result import Status, Violation
-from .tiling import Tiles
 from .traffic import Traffic
 
 
@@ -25,7 +24,9 @@ def _first_violation(tests: list[tuple[Bool[Array, "..."], Violation]]) -> Array
     return result
 
 
-def check(program: Program, mapping: Mapping, tiles: Tiles, traffic: Traffic) -> Legality:
+def check(program: Program, mapping: Mapping, traffic: Traffic) -> Legality:
+    """`mapping` as given: factors that are not positive cover nothing."""
+    covered = jnp.prod(mapping.temporal * mapping.spatial_x * mapping.spatial_y, axis=0)
     effective = program.size / program.multiple_buffering
     if program.structure.conventions.integer_counts:
         effective = jnp.where(jnp.isfinite(effective), floor(effective), effective)
@@ -59,7 +60,7 @@ def check(program: Program, mapping: Mapping, tiles: Tiles, traffic: Traffic) ->
         Status.OVER_MESH_Y: jnp.any(violation == Violation.MESH_Y, axis=0),
         Status.NOT_STORED: jnp.any((jnp.max(mapping.keep, axis=0) == 0.0) & (program.is_tensor > 0.0), axis=0),
         # half an iteration: rank sizes are integers, relaxed factors meet them up to rounding
-        Status.NOT_COVERING: jnp.any(jnp.abs(tiles.total - program.rank_sizes) > 0.5, axis=0),
+        Status.NOT_COVERING: jnp.any(~(jnp.abs(covered - program.rank_sizes) <= 0.5), axis=0),
         Status.NEGATIVE_READS: jnp.any(traffic.exceeds_accesses, axis=(0, 1)),
     }
     status = jnp.zeros_like(bits[Status.NOT_STORED], dtype=jnp.int32)

@@ -1,5 +1,6 @@
 """The dense model in order: tile the nest, count the traffic, price it (spec/dense.md)."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -30,6 +31,7 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
 
     **Returns:** an `Evaluation` with the same lanes.
     """
+    given, mapping = mapping, _sound(mapping)
     tiles = tile_boxes(program, mapping)
     reuse = temporal_reuse(program, mapping, tiles)
     multicast = multicast_groups(program, mapping, tiles)
@@ -39,7 +41,7 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
     storage = storage_energy(program, traffic)
     compute_cycles = reuse.loops.steps[0]
     time = latency(program, traffic, compute_cycles)
-    legality = check(program, mapping, tiles, traffic)
+    legality = check(program, given, traffic)
 
     units = traffic.compute_x * traffic.compute_y
     computes = compute_cycles * units
@@ -68,6 +70,16 @@ def evaluate(program: Program, mapping: Mapping) -> Evaluation:
         **_traffic_fields(traffic),
         **_network_fields(traffic, network),
     )
+
+
+def _sound(mapping: Mapping) -> Mapping:
+    """The mapping with loops of one iteration where a factor is not positive, so that all numbers stay finite."""
+
+    def positive(factors: Array) -> Array:
+        return jnp.where(factors > 0.0, factors, 1.0)
+
+    factors = {name: positive(getattr(mapping, name)) for name in ("temporal", "spatial_x", "spatial_y")}
+    return replace(mapping, **factors)
 
 
 def _traffic_fields(traffic: Traffic) -> dict[str, Any]:

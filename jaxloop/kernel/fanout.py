@@ -36,7 +36,8 @@ class FanOut(eqx.Module):
 
 def fan_outs(program: Program, mapping: Mapping, tiles: Tiles) -> FanOut:
     structure = program.structure
-    index = jnp.arange(structure.ranks).reshape((1, 1, structure.ranks) + (1,) * (mapping.spatial_order.ndim - 2))
+    index = jnp.arange(structure.ranks, dtype=mapping.spatial_order.dtype)
+    index = index.reshape((1, 1, structure.ranks) + (1,) * (mapping.spatial_order.ndim - 2))
     chosen = (mapping.spatial_order[:, :, None] == index).astype(mapping.spatial_x.dtype)
     along_x = jnp.sum(chosen * mapping.spatial_x[:, None], axis=2)
     along_y = jnp.sum(chosen * mapping.spatial_y[:, None], axis=2)

@@ -63,7 +63,7 @@ class _Children(eqx.Module):
 def _children(program: Program, fan: FanOut, s: Array, t: Array) -> _Children:
     number = jnp.arange(program.structure.elements, dtype=fan.used.dtype)
     quotient = floor_div(number[:, None], fan.radix[s][None])
-    digits = quotient - fan.bounds[s] * floor_div(quotient, fan.bounds[s][None])
+    digits = quotient - fan.bounds[s][None] * floor_div(quotient, fan.bounds[s][None])
     return _Children(
         number, jnp.sum(digits[:, :, None] * fan.step_key[s][:, t], axis=1), fan.used[s], fan.width[s], fan.height[s]
     )
@@ -173,6 +173,6 @@ class _Walk(eqx.Module):
         factor, scatter = shorten(groups)
         return _Accumulation(
             records=state.records.add(s, t, factor, jnp.where(served > 0.0, scatter, 0.0), served * scatter),
-            links=state.links.at[s, t].add(served * jnp.sum(linked)),
+            links=state.links.at[s, t].add(served * jnp.sum(linked, dtype=served.dtype)),
             served=state.served.at[s, t].add(served),
         )

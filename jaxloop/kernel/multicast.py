@@ -39,7 +39,8 @@ def _window_groups(program: Program, tiles: Tiles) -> Array:
     N(k) = max(0, a - (k-1) y) max(0, b - (k-1) x), counted with overlap; its second difference is the histogram.
     """
     ranks = program.structure.ranks
-    index = jnp.arange(ranks).reshape((1, 1, 1, ranks) + (1,) * (program.window_rank.ndim - 3))
+    index = jnp.arange(ranks, dtype=program.window_rank.dtype)
+    index = index.reshape((1, 1, 1, ranks) + (1,) * (program.window_rank.ndim - 3))
     chosen = (program.window_rank[:, :, :, None] == index).astype(tiles.fan.dtype)
     bounds = jnp.sum(chosen[None] * tiles.fan[:, None, None, None], axis=4)
     strides = jnp.sum(chosen[None] * tiles.below[:, None, None, None], axis=4) * program.window_coefficient[None]
@@ -76,7 +77,7 @@ def _convolve(first: Array, second: Array) -> Array:
 
 def multicast_groups(program: Program, mapping: Mapping, tiles: Tiles) -> Multicast:
     structure = program.structure
-    moves = program.projection_extent > 0.0
+    moves = program.projection != 0.0
     fanout = jnp.prod(tiles.fan, axis=1)
     single = jnp.any(moves & (program.window_axis[:, :, None] == 0.0), axis=1)
     distinct = jnp.prod(jnp.where(single[None], tiles.fan[:, None], 1.0), axis=2)

@@ -64,7 +64,8 @@ def order_loops(program: Program, mapping: Mapping, tiles: Tiles) -> tuple[Array
     moves along its rank, 0 along all others. A temporal loop steps by all that lies inside it, the spatial loops of
     its own level included."""
     ranks = program.structure.ranks
-    index = jnp.arange(ranks).reshape((1, 1, ranks) + (1,) * (mapping.temporal_order.ndim - 2))
+    index = jnp.arange(ranks, dtype=mapping.temporal_order.dtype)
+    index = index.reshape((1, 1, ranks) + (1,) * (mapping.temporal_order.ndim - 2))
     chosen = (mapping.temporal_order[:, :, None] == index).astype(mapping.temporal.dtype)
     return jnp.sum(chosen * mapping.temporal[:, None], axis=2), chosen * tiles.fanned[:, None]
 

@@ -14,7 +14,7 @@ class Tiles(eqx.Module):
     **Attributes:**
 
     - `below`: iterations per rank inside all loops of the level (box B of the spec); `fanned`: the same times the
-      level's spatial loops (box P); `total`: inside all loops of all levels.
+      level's spatial loops (box P).
     - `fan`: spatial iterations per rank.
     - `child_extent`, `fanned_extent`: extents of the footprints of these boxes along each tensor axis.
     - `child_words`, `fanned_words`, `tile_words`: their sizes; `tile_words` is what the level holds (box T).
@@ -22,7 +22,6 @@ class Tiles(eqx.Module):
 
     below: Float[Array, "level rank *#lane"]
     fanned: Float[Array, "level rank *#lane"]
-    total: Float[Array, "rank *#lane"]
     fan: Float[Array, "level rank *#lane"]
     child_extent: Float[Array, "level tensor axis *#lane"]
     fanned_extent: Float[Array, "level tensor axis *#lane"]
@@ -47,7 +46,6 @@ def tile_boxes(program: Program, mapping: Mapping) -> Tiles:
     return Tiles(
         below=boxes[:levels],
         fanned=boxes[levels : 2 * levels],
-        total=boxes[2 * levels],
         fan=fan,
         child_extent=extent[:levels],
         fanned_extent=extent[levels : 2 * levels],

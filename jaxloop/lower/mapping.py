@@ -10,6 +10,9 @@ from ..program import Mapping, Structure
 from ..spec.einsum import Einsum
 from ..spec.mapping import LevelNest, Loop, LoopNest
 
+MASKS = ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast")
+"""Leaves of `Mapping` over levels and tensors; the others are over levels and ranks."""
+
 
 def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mapping:
     """A mapping as numpy arrays without lanes, padded to `structure`.
@@ -23,10 +26,7 @@ def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mappi
     temporal, spatial_x, spatial_y = np.ones(shape), np.ones(shape), np.ones(shape)
     temporal_order = np.tile(np.arange(structure.ranks, dtype=np.int32), (structure.levels, 1))
     spatial_order = temporal_order.copy()
-    masks = {
-        name: np.zeros((structure.levels, structure.tensors))
-        for name in ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast")
-    }
+    masks = {name: np.zeros((structure.levels, structure.tensors)) for name in MASKS}
     for s, level in enumerate(nest.levels):
         for loops, factors in (
             (level.temporal, temporal),
@@ -50,6 +50,25 @@ def lower_mapping(nest: LoopNest, einsum: Einsum, structure: Structure) -> Mappi
     return Mapping(**leaves)
 
 
+def check_mapping(mapping: Mapping, own: Structure) -> None:
+    """**Raises:** `ValueError` where a leaf's last two axes are not those of the design, a batch is empty, or an order
+    is no permutation of the ranks."""
+    for name in mapping.__dataclass_fields__:
+        leaf = np.asarray(getattr(mapping, name))
+        column, columns = ("tensor", own.tensors) if name in MASKS else ("rank", own.ranks)
+        wanted = (own.levels, columns)
+        if leaf.shape[-2:] != wanted:
+            raise ValueError(
+                f"mappings.{name} has shape {leaf.shape}: its last axes must be [level, {column}] = {wanted}"
+            )
+        if leaf.size == 0:
+            raise ValueError(f"mappings.{name} has shape {leaf.shape}: a batch needs at least one mapping")
+        if name.endswith("_order"):
+            found = np.bitwise_or.reduce(np.left_shift(1, np.clip(leaf, 0, 62)), axis=-1)
+            if leaf.min() < 0 or (found != (1 << own.ranks) - 1).any():
+                raise ValueError(f"mappings.{name} holds a row that is no permutation of 0 to {own.ranks - 1}")
+
+
 def pad_mapping(nest: Mapping, structure: Structure, own: Structure) -> Mapping:
     """A mapping of the design's own sizes in the arrays of its size class."""
     more_levels, more_ranks = structure.levels - own.levels, structure.ranks - own.ranks
@@ -68,7 +87,7 @@ def pad_mapping(nest: Mapping, structure: Structure, own: Structure) -> Mapping:
     return Mapping(
         **{n: factors(getattr(nest, n)) for n in ("temporal", "spatial_x", "spatial_y")},
         **{n: order(getattr(nest, n)) for n in ("temporal_order", "spatial_order")},
-        **{n: mask(getattr(nest, n)) for n in ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast")},
+        **{n: mask(getattr(nest, n)) for n in MASKS},
     )
 
 

@@ -19,6 +19,20 @@ ENERGY_ATTRIBUTES = {f"{action.name.lower()}_energy": action for action in Actio
 LEVEL_ATTRIBUTES = (*LEVEL_LEAVES, "address_energy", "area", "wire_energy", *ENERGY_ATTRIBUTES)
 
 
+POSITIVE = (
+    "read_bandwidth",
+    "write_bandwidth",
+    "shared_bandwidth",
+    "multiple_buffering",
+    "word_bits",
+    "block_size",
+    "cluster_size",
+    "mesh_x",
+    "mesh_y",
+)
+"""Attributes that make no sense at 0."""
+
+
 def to_lanes(value: Any, batch: tuple[int, ...], own_axes: int = 0) -> np.ndarray:
     """Leading batch axes become one trailing lane axis of B; without batch axes the lane axis is 1."""
     array = np.asarray(value)
@@ -46,14 +60,26 @@ def override(
         leaves[name] = np.array(np.broadcast_to(leaves[name], (*leaves[name].shape[:-1], count)))
         leaves[name][index] = lanes
 
+    def sound(place: Place, attribute: str, value: Any) -> bool:
+        array = np.asarray(value, float)
+        least = 1.0 if place.path.startswith("sizes") else 0.0
+        good = (array > 0.0) if attribute in POSITIVE else (array >= least)
+        if not good.all():
+            wanted = "above 0" if attribute in POSITIVE else f"of at least {least:g}"
+            report.error(place, f"{array[~good].reshape(-1)[0]:g} is no {attribute}", f"give numbers {wanted}")
+        return bool(good.all())
+
     for rank, value in (sizes or {}).items():
         if rank in names.ranks:
+            sound(Place("", 0, f"sizes[{rank!r}]"), "rank size", value)
             put("rank_sizes", names.ranks.index(rank), value)
         else:
             report.error(Place("", 0, f"sizes[{rank!r}]"), f'no rank "{rank}"', nearest(rank, names.ranks))
     for key, value in (hardware or {}).items():
         level, _, attribute = key.rpartition(".")
         place = Place("", 0, f"hardware[{key!r}]")
+        if not sound(place, attribute, value):
+            continue
         if level == names.compute and attribute in COMPUTE_ATTRIBUTES:
             put(COMPUTE_ATTRIBUTES[attribute], (), value)
         elif level in names.levels and attribute in ENERGY_ATTRIBUTES:

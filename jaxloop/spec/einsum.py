@@ -21,8 +21,11 @@ class Axis:
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """The ranks that move this coordinate, each once."""
-        return tuple(dict.fromkeys(t.rank for t in self.terms if t.coefficient != 0))
+        """The ranks that move this coordinate, each once; one whose terms cancel does not."""
+        net: dict[str, int] = {}
+        for term in self.terms:
+            net[term.rank] = net.get(term.rank, 0) + term.coefficient
+        return tuple(rank for rank, coefficient in net.items() if coefficient != 0)
 
 
 @dataclass(frozen=True, slots=True)

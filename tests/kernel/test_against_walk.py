@@ -118,6 +118,7 @@ PROJECTIONS = {
     "a negative coefficient": (_axis("C"), _axis(("P", 2), ("R", -1))),
     "a coefficient of zero": (_axis("C"), _axis(("P", 0), "R")),
     "a rank twice in one axis": (_axis("C"), _axis(("P", 2), ("P", -1), "R")),
+    "a rank that cancels": (_axis("C"), _axis(("P", 1), ("P", -1), ("R", 1))),
 }
 """Inputs of a one-dimensional convolution as no convolution has them."""
 
