@@ -32,7 +32,8 @@ class Status(IntFlag):
     NEGATIVE_READS = 128
     """An output is read less often than its partition is first touched: the reference aborts here; reads are 0."""
     UNCOUNTED_LINKS = 256
-    """Links may matter but the fan-out exceeds what the enumeration holds: counts are those without links."""
+    """The enumeration of a fan-out's children could not hold them, or the kinds of groups that they form, where links
+    or irregular tensors need it: counts are those of the closed form, or lack some links."""
 
 
 class Violation(IntEnum):
@@ -224,8 +225,8 @@ def _reasons(evaluation: Evaluation, context: Context) -> list[str]:
         reasons.append("an output's partition exceeds its accesses: no count of reads exists")
     if Status.UNCOUNTED_LINKS in status:
         reasons.append(
-            "link transfers may matter in a fan-out too wide to enumerate: "
-            "switch them off with no_link_transfer or with conventions that have link_transfers=False"
+            "which children share or hand over words could not be enumerated (a fan-out wider than 4096 children, or "
+            "too many kinds of groups): switch links off with no_link_transfer or conventions with link_transfers=False"
         )
     return reasons
 

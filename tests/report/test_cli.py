@@ -194,3 +194,15 @@ def test_help_explains_the_commands():
 def test_help_does_not_load_jax():
     code = "import sys, jaxloop.__main__; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_strict_makes_warnings_errors(files_of, tmp_path):
+    """Without tables every price is a built-in figure: a warning, or under --strict an error and nothing written."""
+    files = [name for name in files_of("matmul") if "ERT" not in name and "ART" not in name]
+    assert _run("evaluate", *files).exit_code == 0
+    target = tmp_path / "out.json"
+    result = _run("evaluate", *files, "--strict", "--json", str(target))
+    assert result.exit_code == 2
+    assert result.stdout == "" and not target.exists()
+    assert all(line.startswith("error: ") for line in result.stderr.splitlines())
+    assert "there is no energy table to price level" in result.stderr
