@@ -72,7 +72,8 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def _primes(number: int) -> list[int]:
+def primes(number: int) -> list[int]:
+    """Prime factors in ascending order, repeated ones repeated."""
     found, divisor = [], 2
     while number > 1:
         while number % divisor == 0:
@@ -98,7 +99,7 @@ def random_mappings(design: Design, count: int, seed: int) -> jl.Mapping:
     open_places = np.array([p for p in open_places if p >= levels or stores[p]])
     rows = np.arange(count)
     for rank, size in enumerate(design.einsum.sizes):
-        for prime in _primes(size):
+        for prime in primes(size):
             place = open_places[rng.integers(0, len(open_places), count)]
             full = factors[rows, place].prod(axis=1) * prime > limit[place]
             place = np.where(full, levels - 1, place)

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 import jaxloop as jl
+from benchmarks.cases import primes
 from jaxloop.result import Evaluation
 from jaxloop.run.batch import BATCH_FIELDS
 from jaxloop.spec.mapping import LevelNest
@@ -17,16 +18,6 @@ from tests.strategies import random_design
 
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 """Options for what is compiled for few evaluations."""
-
-
-def primes(number: int) -> list[int]:
-    found, divisor = [], 2
-    while number > 1:
-        while number % divisor == 0:
-            found.append(divisor)
-            number //= divisor
-        divisor += 1
-    return found
 
 
 def random_mapping(design: jl.Design, rng: random.Random, bypass: float = 0.2) -> jl.Mapping:

@@ -6,6 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from .._math import floor_div
+
 CODE = 2.0**24
 """A record's multicast and scatter as one number, multicast * CODE + scatter: ascending as the reference sums them,
 exact in float64."""
@@ -60,6 +62,6 @@ class RecordList(eqx.Module):
         level, tensor = (jnp.arange(size) for size in self.code.shape[1:])
         place = (jnp.where(filled, rank, self.code.shape[0]), level[None, :, None], tensor[None, None, :])
         code = jnp.full_like(self.code, CODE).at[place].set(self.code, mode="drop")
-        multicast = jnp.floor(code / CODE)
+        multicast = floor_div(code, jnp.asarray(CODE, code.dtype))
         accesses = jnp.zeros_like(self.accesses).at[place].set(self.accesses, mode="drop")
         return multicast, code - multicast * CODE, accesses

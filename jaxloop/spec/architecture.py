@@ -76,11 +76,6 @@ class Storage:
     def instances(self) -> int:
         return self.mesh_x * self.mesh_y
 
-    @property
-    def effective_size(self) -> int | None:
-        """Words per instance that a mapping may use."""
-        return None if self.size is None else int(self.size / self.multiple_buffering)
-
 
 @dataclass(frozen=True, slots=True)
 class Compute:
