@@ -357,4 +357,4 @@ def test_generated_designs_are_legal(design):
         used = {key: value for key, value in counts.instances.items() if key[0] == level.name}
         assert max(used.values()) <= level.instances
         words = sum(counts.tile_words[key] for key in used)
-        assert level.effective_size is None or words <= level.effective_size
+        assert level.size is None or words <= level.size // level.multiple_buffering
