@@ -202,6 +202,9 @@ def _violation_text(evaluation: Evaluation, context: Context, row: int) -> str:
         text = f"{what} X expansion {_number(used_x)} exceeds hardware instances {_number(mesh_x)}"
     else:
         text = f"{what} Y expansion {_number(used_y)} exceeds hardware instances {_number(mesh_y)}"
+    if code in (Violation.INSTANCES, Violation.MESH_X, Violation.MESH_Y):
+        text += f" (X {_number(used_x)} of {_number(mesh_x)}, Y {_number(used_y)} of {_number(mesh_y)}; "
+        text += "the first `split` loops of a spatial directive go to X)"
     return f"couldn't map level {name}: {text}"
 
 

@@ -281,7 +281,8 @@ def test_mesh_y():
     result = evaluate(mappings=upright.nest, hardware=hardware)
     assert int(result.status) == jl.Status.OVER_MESH_Y
     assert result.reasons == [
-        "couldn't map level Mac: mapped max Arithmetic Y expansion 4 exceeds hardware instances 2"
+        "couldn't map level Mac: mapped max Arithmetic Y expansion 4 exceeds hardware instances 2 "
+        "(X 1 of 2, Y 4 of 2; the first `split` loops of a spatial directive go to X)"
     ]
 
 
