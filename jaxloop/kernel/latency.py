@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._math import ceil, exact_divide, stack
+from .._math import ceil, exact_divide
 from ..program import Program
 from .traffic import Traffic
 
@@ -44,4 +44,4 @@ def _in_order(by_tensor: Array) -> Array:
     result = by_tensor[:, 0]
     for tensor in range(1, by_tensor.shape[1]):
         result = result + by_tensor[:, tensor]
-    return stack([result])[0]
+    return result

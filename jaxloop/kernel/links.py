@@ -57,7 +57,7 @@ class _Children(eqx.Module):
         count = jnp.where(separate, 1, jnp.sum(equal, axis=1, dtype=jnp.int32))
         size = self.number.shape[0]
         total = jnp.zeros(size, self.number.dtype).at[jnp.maximum(count, 1) - 1].add(members.astype(self.number.dtype))
-        return total / jnp.arange(1, size + 1, dtype=total.dtype)
+        return floor_div(total, jnp.arange(1, size + 1, dtype=total.dtype))
 
 
 def _children(program: Program, fan: FanOut, s: Array, t: Array) -> _Children:
@@ -127,9 +127,7 @@ def _whole_fan_out(program: Program, mapping: Mapping, fan: FanOut, multicast: M
     none."""
     structure = program.structure
     if not structure.irregular:
-        groups = multicast.groups_by_multiple
-        multiple = jnp.arange(1, groups.shape[0] + 1, dtype=groups.dtype)[:, None, None]
-        return multicast.repeats[None] * multiple, groups
+        return multicast.factors, multicast.groups_by_multiple
 
     def count(place: Array) -> tuple[Array, Array]:
         s, t = place // structure.tensors, place % structure.tensors

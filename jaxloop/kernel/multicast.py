@@ -31,6 +31,12 @@ class Multicast(eqx.Module):
     groups_by_multiple: Float[Array, "multiple level tensor *#lane"]
     groups: Float[Array, "level tensor *#lane"]
 
+    @property
+    def factors(self) -> Float[Array, "multiple level tensor *#lane"]:
+        """Multiplicities: the children of each group of `groups_by_multiple`."""
+        multiple = jnp.arange(1, self.groups_by_multiple.shape[0] + 1, dtype=self.repeats.dtype)
+        return _leading(multiple, self.repeats) * self.repeats[None]
+
 
 def _window_groups(program: Program, tiles: Tiles) -> Array:
     """Groups per multiplicity 1, 2, ... of each sliding axis: [multiple, level, window, sliding].

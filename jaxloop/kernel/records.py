@@ -34,10 +34,8 @@ class Records(eqx.Module):
 def closed_form_records(multicast: Multicast, delivered: Array) -> Records:
     """Records without links: every group of children receives the same number of words."""
     groups = multicast.groups_by_multiple
-    multiple = jnp.arange(1, groups.shape[0] + 1, dtype=groups.dtype)
-    factor = multicast.repeats[None] * multiple.reshape((-1,) + (1,) * (groups.ndim - 1))
     accesses = delivered[None] * groups
-    factor = jnp.broadcast_to(factor, accesses.shape)
+    factor = jnp.broadcast_to(multicast.factors, accesses.shape)
     scatter = jnp.broadcast_to(groups, accesses.shape)
     return Records(factor, scatter, accesses, jnp.zeros_like(delivered), multicast.fanout)
 

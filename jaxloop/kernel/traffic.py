@@ -112,7 +112,7 @@ def storage_traffic(program: Program, mapping: Mapping, tiles: Tiles, records: R
     instances_x, compute_x = _instances(program, mapping.spatial_x)
     instances_y, compute_y = _instances(program, mapping.spatial_y)
     used = (instances_x * instances_y)[:, None]
-    peer = jnp.concatenate([links[1:], jnp.zeros_like(links[:1])]) / used
+    peer = exact_divide(jnp.concatenate([links[1:], jnp.zeros_like(links[:1])]), used)
 
     part = jnp.where(stored, _partitions(program, tiles), 0.0)
     first_touch = part if conventions.first_read_elision else jnp.zeros_like(part)
