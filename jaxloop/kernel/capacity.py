@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._math import floor, stack
+from .._math import floor_div, stack
 from ..program import Mapping, Program
 from ..result import Status, Violation
 from .traffic import Traffic
@@ -27,11 +27,10 @@ def _first_violation(tests: list[tuple[Bool[Array, "..."], Violation]]) -> Array
 def check(program: Program, mapping: Mapping, traffic: Traffic) -> Legality:
     """`mapping` as given: factors that are not positive cover nothing."""
     covered = jnp.prod(mapping.temporal * mapping.spatial_x * mapping.spatial_y, axis=0)
-    effective = program.size / program.multiple_buffering
-    if program.structure.conventions.integer_counts:
-        effective = jnp.where(jnp.isfinite(effective), floor(effective), effective)
+    limited = jnp.isfinite(program.size)
+    share = floor_div if program.structure.conventions.integer_counts else jnp.divide
+    effective = jnp.where(limited, share(jnp.where(limited, program.size, 0.0), program.multiple_buffering), jnp.inf)
     used = jnp.sum(traffic.tile_words, axis=1)
-    limited = jnp.isfinite(effective)
     least = jnp.where(limited, effective, 0.0) * program.min_utilization
     instances = program.mesh_x * program.mesh_y
     levels = _first_violation(
