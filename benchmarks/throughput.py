@@ -1,4 +1,4 @@
-"""`python -m benchmarks.throughput [--json FILE]`: evaluations per second of random valid mappings, float64.
+"""`python -m benchmarks.throughput [--json FILE]`: evaluations per second of random valid mappings.
 
 Sustained: mappings lie in host memory, results (cycles, energy, status) arrive there. Compilation is timed apart. The
 closed form alone (links not corrected) is timed beside the whole, to show what the enumeration of links costs.
@@ -42,16 +42,17 @@ def machine() -> dict[str, Any]:
 
 
 def measure(case: Case, count: int, seconds: float) -> dict[str, Any]:
-    mappings, share = valid_mappings(case.design, count)
+    mappings, share = valid_mappings(case.design, count, whole=case.whole)
     start = time.perf_counter()
-    first = jl.evaluate(case.design, mappings=mappings, fields=(*FIELDS, "link_transfers"))
+    first = _evaluate(case, mappings, (*FIELDS, "link_transfers"))
     compile_seconds = time.perf_counter() - start
     with mock.patch.object(batch, "_correct_links", lambda *_: None):
-        unsure = jl.evaluate(case.design, mappings=mappings, fields=("needs_enumeration",)).needs_enumeration
+        unsure = _evaluate(case, mappings, ("needs_enumeration",)).needs_enumeration
         closed = _rates(case, mappings, seconds / 2)
     rates = _rates(case, mappings, seconds)
     return {
         "case": case.name,
+        "dtype": np.dtype(case.dtype).name,
         "valid_share_of_draws": share,
         "distinct_mappings": int(min(count, len(first.cycles))),
         "first_call_seconds": compile_seconds,
@@ -63,13 +64,17 @@ def measure(case: Case, count: int, seconds: float) -> dict[str, Any]:
     }
 
 
+def _evaluate(case: Case, mappings: jl.Mapping, fields: tuple[str, ...]) -> jl.Evaluation:
+    return jl.evaluate(case.design, mappings=mappings, fields=fields, conventions=case.conventions, dtype=case.dtype)
+
+
 def _rates(case: Case, mappings: jl.Mapping, seconds: float) -> list[float]:
     """Evaluations per second of repeated calls over `seconds`, after one warming call."""
-    jl.evaluate(case.design, mappings=mappings, fields=FIELDS)
+    _evaluate(case, mappings, FIELDS)
     rates, begin = [], time.perf_counter()
     while time.perf_counter() - begin < seconds:
         start = time.perf_counter()
-        result = jl.evaluate(case.design, mappings=mappings, fields=FIELDS)
+        result = _evaluate(case, mappings, FIELDS)
         rates.append(len(result.cycles) / (time.perf_counter() - start))
     return rates
 
@@ -79,8 +84,10 @@ def main() -> None:
     parser.add_argument("--json", help="write the record to this file")
     parser.add_argument("--count", type=int, default=32768, help="mappings per call")
     parser.add_argument("--seconds", type=float, default=10.0, help="seconds of measurement per case")
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
     options = parser.parse_args()
-    record = {"machine": machine(), "results": [measure(c, options.count, options.seconds) for c in cases()]}
+    chosen = [case for case in cases() if options.only in case.name]
+    record = {"machine": machine(), "results": [measure(c, options.count, options.seconds) for c in chosen]}
     print(json.dumps(record, indent=2))
     if options.json:
         with open(options.json, "w") as file:

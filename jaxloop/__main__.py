@@ -63,9 +63,22 @@ def main() -> None:
     help="timeloop_2022: the public reference program, its roundings included. micro22: the artifact of the "
     "Sparseloop paper. smooth: no rounding, differentiable.",
 )
+@click.option(
+    "--explain",
+    "subjects",
+    metavar="LEVEL.TENSOR",
+    multiple=True,
+    help="Print how the numbers of a tensor at a level came about; also of a LEVEL or of the compute units. "
+    "Can be given several times.",
+)
 @click.option("--strict", is_flag=True, help="Treat warnings (a missing energy, an unused key, ...) as errors.")
 def evaluate_command(
-    files: tuple[str, ...], json_path: str | None, stats_path: str | None, conventions: str, strict: bool
+    files: tuple[str, ...],
+    json_path: str | None,
+    stats_path: str | None,
+    conventions: str,
+    subjects: tuple[str, ...],
+    strict: bool,
 ) -> None:
     """Evaluate the mapping in FILES and print a table.
 
@@ -79,15 +92,15 @@ def evaluate_command(
                  2 bad input, or an output that cannot be written
     """
     from ._api import evaluate, load
-    from .report import print_table, stats_text
+    from .report import explanation, find_subjects, print_table, stats_text
 
-    if json_path and json_path == stats_path:
-        raise click.UsageError(f"--json and --stats cannot both go to {json_path}")
+    _check_options(json_path, stats_path, subjects)
     with _errors_as_messages():
         for path in (json_path, stats_path):
             _check_writable(path, files)
         _check_names(files)
         design = load(*files)
+        to_explain = find_subjects(design, subjects)
         if not strict:
             _show_warnings(design.warnings)
         evaluation = evaluate(design, conventions=PRESETS[conventions])
@@ -100,6 +113,8 @@ def evaluate_command(
             _deliver(stats_path, stats_text(evaluation))
     if _STDOUT not in (json_path, stats_path):
         print_table(evaluation)
+        for subject in to_explain:
+            click.echo("\n" + explanation(evaluation, subject), nl=False)
     if not evaluation.valid:
         _reject(evaluation, stats_path)
 
@@ -126,6 +141,13 @@ def designs_command() -> None:
         workloads = "\n".join(design.workload for design in designs)
         listing.add_row(*map(Text, (names, workloads, description, source)))
     Console().print(listing)
+
+
+def _check_options(json_path: str | None, stats_path: str | None, subjects: tuple[str, ...]) -> None:
+    if json_path and json_path == stats_path:
+        raise click.UsageError(f"--json and --stats cannot both go to {json_path}")
+    if subjects and _STDOUT in (json_path, stats_path):
+        raise click.UsageError("--explain prints to the standard output: send --json and --stats to files")
 
 
 def _check_names(names: tuple[str, ...]) -> None:

@@ -1,10 +1,12 @@
 """The front door: load files, evaluate designs. The only module that sees every layer."""
 
 import os
+import warnings
 from collections.abc import Mapping as Dict
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+import jax
 import numpy as np
 
 from ._errors import Diagnostic, Place, SpecError, nearest
@@ -14,7 +16,7 @@ from .frontend import read_files, read_texts
 from .lower import Lowered, check_mapping, lower, lower_mapping, pad_mapping
 from .lower.override import override, to_lanes
 from .lower.program import crop
-from .program import Mapping, Program, leaf_names
+from .program import Mapping, Program
 from .result import Context, Evaluation
 from .run.batch import BATCH_FIELDS, evaluate_lanes, evaluate_one
 from .spec.design import Design
@@ -46,6 +48,7 @@ def evaluate(
     mappings: Mapping | LoopNest | None = None,
     hardware: Dict[str, Any] | None = None,
     sizes: Dict[str, Any] | None = None,
+    densities: Dict[str, Any] | None = None,
     conventions: Conventions = TIMELOOP_2022,
     fields: tuple[str, ...] | None = None,
     dtype: Any = np.float64,
@@ -59,9 +62,15 @@ def evaluate(
       axes; a `LoopNest`; or None for the mapping of the files.
     - `hardware`: `{"Level.attribute": value}` with scalars or arrays over the batch axes; attributes are the leaves of
       `Program` (`size` in words, `read_bandwidth`, `read_energy`, `fill_energy`, `update_energy`, `area`, ...) and
-      `energy`, `area`, `mesh_x`, `mesh_y` of the compute units.
-      Energies that come from built-in figures stay those of the files' sizes.
+      `energy`, `area`, `mesh_x`, `mesh_y` of the compute units. Sparse designs also have `metadata_width`,
+      `metadata_size` (bits), `gated_read_energy`, `skipped_read_energy`, `metadata_read_energy`,
+      `gated_metadata_read_energy`, ..., `decompression_energy`, `compression_energy`, and `gated_energy`,
+      `skipped_energy` of the compute units.
+      Energies that come from built-in figures stay those of the files' sizes; those that fall back on another entry of
+      the energy table keep that entry's value.
     - `sizes`: `{"rank": size}`, likewise. Batch axes broadcast against each other.
+    - `densities`: `{"tensor": share of nonzeros}`, likewise, in [0, 1]. A tensor keeps its distribution; one without
+      is fixed-structured. Without sparse optimizations densities change nothing, which a `UserWarning` says.
     - `conventions`: which reading of the model.
     - `fields`: for batches, the names of the fields of `Evaluation` to compute; the others are None. Few fields are
       faster.
@@ -71,27 +80,22 @@ def evaluate(
     **Returns:** an `Evaluation` of numpy arrays with the batch axes in front; without batch axes one with its
     `context`.
 
-    **Raises:** `SpecError` for what is not modeled and for names that do not exist; `ValueError` for shapes.
+    **Raises:** `SpecError` for what is not modeled, for names that do not exist and for densities that make no sense;
+    `ValueError` for shapes.
     """
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype {np.dtype(dtype)} is not supported: use float64, or float32 for smooth conventions")
-    if np.dtype(dtype) == np.float32 and conventions.integer_counts:
-        raise ValueError("conventions with integer counts need float64: single precision cannot hold the counts")
-    nest = design.nest if mappings is None else mappings
-    if nest is None:
-        raise SpecError([Diagnostic(Place("", 0, "mapping"), "the files hold no mapping", "add one or pass mappings=")])
-    exact = _batch_shape(nest, hardware, sizes) != ()
-    largest = {rank: int(np.max(size)) for rank, size in (sizes or {}).items() if rank in design.einsum.ranks}
-    lowered = lower(design, conventions, exact=exact, dtype=dtype, largest=largest)
-    if isinstance(nest, Mapping):
-        check_mapping(nest, lowered.own)
-    if exact:
+    _check_dtype(dtype, conventions)
+    nest = _nest(design, mappings, "mappings=")
+    if densities and not design.sparse.has_effect:
+        warnings.warn("densities= has no effect: the design has no sparse optimizations", stacklevel=2)
+    overrides = _Overrides(hardware or {}, sizes or {}, densities or {})
+    lowered, batch = _lower(design, nest, overrides, conventions, dtype)
+    if batch != ():
         if throw:
             raise ValueError("throw= is for one mapping: look at `valid` of a batch")
-        return _evaluate_batch(design, lowered, nest, hardware, sizes, fields, dtype)
+        return _evaluate_batch(design, lowered, nest, overrides, fields, dtype)
     if fields is not None:
         raise ValueError("fields= is for batches: one evaluation has them all")
-    one = _evaluate_one(design, lowered, nest, hardware, sizes, dtype)
+    one = _evaluate_one(design, lowered, nest, overrides, dtype)
     if throw and not one.valid:
         raise ValueError("; ".join(one.reasons))
     return one
@@ -102,30 +106,70 @@ def mapping_of(design: Design, nest: LoopNest | None = None) -> Mapping:
 
     **Raises:** `SpecError` if there is no mapping or its factors are imperfect.
     """
-    chosen = design.nest if nest is None else nest
-    if chosen is None:
-        raise SpecError([Diagnostic(Place("", 0, "mapping"), "the files hold no mapping", "add one or pass nest=")])
+    chosen = _nest(design, nest, "nest=")
     return lower_mapping(chosen, design.einsum, lower(design, TIMELOOP_2022, exact=True).program.structure)
 
 
-def _batch_shape(nest: Mapping | LoopNest, hardware: Dict[str, Any] | None, sizes: Dict[str, Any] | None):
-    shapes = [np.shape(value) for value in [*(hardware or {}).values(), *(sizes or {}).values()]]
+_Nest = TypeVar("_Nest", LoopNest, Mapping | LoopNest)
+
+
+@dataclass(frozen=True)
+class _Overrides:
+    """The user's values in place of those of the files."""
+
+    hardware: Dict[str, Any]
+    sizes: Dict[str, Any]
+    densities: Dict[str, Any]
+
+    @property
+    def values(self) -> list[Any]:
+        return [*self.hardware.values(), *self.sizes.values(), *self.densities.values()]
+
+    def apply(self, lowered: Lowered, batch: tuple[int, ...]) -> Program:
+        """The program with them in place and with lanes."""
+        return override(lowered, self.hardware, self.sizes, batch, self.densities)
+
+
+def _check_dtype(dtype: Any, conventions: Conventions) -> None:
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype {np.dtype(dtype)} is not supported: use float64, or float32 for smooth conventions")
+    if np.dtype(dtype) == np.float32 and conventions.integer_counts:
+        raise ValueError("conventions with integer counts need float64: single precision cannot hold the counts")
+
+
+def _nest(design: Design, given: _Nest | None, argument: str) -> _Nest | LoopNest:
+    """The user's mapping, or that of the files."""
+    nest = design.nest if given is None else given
+    if nest is None:
+        place = Place("", 0, "mapping")
+        raise SpecError([Diagnostic(place, "the files hold no mapping", f"add one or pass {argument}")])
+    return nest
+
+
+def _lower(
+    design: Design, nest: Mapping | LoopNest, overrides: _Overrides, conventions: Conventions, dtype: Any
+) -> tuple[Lowered, tuple[int, ...]]:
+    """The design as arrays, of its own sizes for a batch, and the batch axes."""
+    batch = _batch_shape(nest, overrides)
+    largest = {rank: int(np.max(size)) for rank, size in overrides.sizes.items() if rank in design.einsum.ranks}
+    lowered = lower(design, conventions, exact=batch != (), dtype=dtype, largest=largest, densities=overrides.densities)
+    if isinstance(nest, Mapping):
+        check_mapping(nest, lowered.own)
+    return lowered, batch
+
+
+def _batch_shape(nest: Mapping | LoopNest, overrides: _Overrides) -> tuple[int, ...]:
+    shapes = [np.shape(value) for value in overrides.values]
     if isinstance(nest, Mapping):
         shapes += [np.shape(getattr(nest, name))[:-2] for name in nest.__dataclass_fields__]
     return np.broadcast_shapes(*shapes)
 
 
 def _evaluate_one(
-    design: Design,
-    lowered: Lowered,
-    nest: Mapping | LoopNest,
-    hardware: Dict[str, Any] | None,
-    sizes: Dict[str, Any] | None,
-    dtype: Any,
+    design: Design, lowered: Lowered, nest: Mapping | LoopNest, overrides: _Overrides, dtype: Any
 ) -> Evaluation:
-    lanes = override(lowered, hardware, sizes, ())
-    structure = lanes.structure
-    program = Program(structure=structure, **{n: getattr(lanes, n)[..., 0] for n in leaf_names(lanes)})
+    program: Program = jax.tree.map(lambda leaf: leaf[..., 0], overrides.apply(lowered, ()))
+    structure = program.structure
     if isinstance(nest, LoopNest):
         mapping, own = (lower_mapping(nest, design.einsum, s) for s in (structure, lowered.own))
     else:
@@ -140,8 +184,7 @@ def _evaluate_batch(
     design: Design,
     lowered: Lowered,
     nest: Mapping | LoopNest,
-    hardware: Dict[str, Any] | None,
-    sizes: Dict[str, Any] | None,
+    overrides: _Overrides,
     fields: tuple[str, ...] | None,
     dtype: Any,
 ) -> Evaluation:
@@ -149,11 +192,11 @@ def _evaluate_batch(
     unknown = [name for name in wanted if name not in BATCH_FIELDS]
     if unknown:
         raise ValueError(f"no field {unknown[0]!r} in a batch: {nearest(unknown[0], BATCH_FIELDS)}")
-    batch = _batch_shape(nest, hardware, sizes)
+    batch = _batch_shape(nest, overrides)
     structure = lowered.program.structure
     if isinstance(nest, LoopNest):
         nest = lower_mapping(nest, design.einsum, structure)
-    program = override(lowered, hardware, sizes, batch)
+    program = overrides.apply(lowered, batch)
     mapping = Mapping(**{n: to_lanes(getattr(nest, n), batch, 2) for n in nest.__dataclass_fields__})
     results = evaluate_lanes(program, mapping, np.dtype(dtype), wanted)
     named: dict[str, Any] = {name: leaf.reshape(batch + leaf.shape[1:]) for name, leaf in results.items()}
@@ -163,20 +206,12 @@ def _evaluate_batch(
 
 def _cropped(result: Evaluation, lowered: Lowered, context: Context) -> Evaluation:
     """Without the padding of the size class."""
-    levels, tensors = lowered.own.levels, lowered.own.tensors
+    own = lowered.own
+    sizes = {"level": own.levels, "level1": own.levels + 1, "tensor": own.tensors}
+    sizes["format_rank"] = own.sparse.format_ranks if own.sparse is not None else 0
     cut = {}
-    for name in result.__dataclass_fields__:
-        leaf = getattr(result, name)
-        if name == "context":
-            continue
-        if name == "violation":
-            cut[name] = leaf[: levels + 1]
-        elif name.startswith("record_"):
-            cut[name] = leaf[:, :levels, :tensors]
-        elif leaf.ndim == 2:
-            cut[name] = leaf[:levels, :tensors]
-        elif leaf.ndim == 1:
-            cut[name] = leaf[:levels]
-        else:
-            cut[name] = leaf
+    for name, field in result.__dataclass_fields__.items():
+        if name != "context":
+            axes = field.type.dim_str.split()[:-1]  # without the lanes
+            cut[name] = getattr(result, name)[tuple(slice(sizes.get(axis)) for axis in axes)]
     return Evaluation(**cut, context=context)

@@ -68,6 +68,17 @@ for _rounding in (ceil_div, floor_div):
     _straight_through_quotient(_rounding)
 
 
+@jax.custom_jvp
+def valued(source: Any, value: Any) -> Any:
+    """`value`, with the tangent of `source`, which equals it but for rounding."""
+    return value
+
+
+@valued.defjvp
+def _valued_jvp(primals, tangents):
+    return primals[1], tangents[0]
+
+
 def exact_divide(x: Array, b: Array) -> Array:
     """The correctly rounded quotient of finite values. `b + 0 * x` has the full shape of the result, which keeps XLA
     from replacing the division by a multiplication with a reciprocal."""

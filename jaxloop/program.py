@@ -14,14 +14,73 @@ import equinox as eqx
 from jaxtyping import Float, Int
 
 from .conventions import Conventions
+from .spec.density import Distribution
+from .spec.sparse import ActionKind, RankFormat
+
+RANK_FORMATS: dict[RankFormat, int] = {rank_format: code for code, rank_format in enumerate(RankFormat, start=1)}
+"""Codes of `SparseProgram.rank_format`; 0 stands for no format rank."""
+
+DENSITY_KINDS: dict[Distribution, int] = {distribution: code for code, distribution in enumerate(Distribution)}
+"""Codes of `SparseProgram.density_kind`."""
+
+
+SAF_KINDS: dict[ActionKind, int] = {ActionKind.GATING: 1, ActionKind.SKIPPING: 2, ActionKind.SPATIAL_SKIPPING: 3}
+"""Codes of `SparseProgram.saf_kind`; 0 is padding."""
 
 
 class Action(IntEnum):
-    """Rows of `Program.action_energy`."""
+    """What a storage level does with words, and with units of metadata."""
 
     READ = 0
     FILL = 1
     UPDATE = 2
+
+
+class Fate(IntEnum):
+    """What becomes of an access or an operation. Gated ones cost energy of their own kind and time, skipped ones no
+    time."""
+
+    ACTUAL = 0
+    GATED = 1
+    SKIPPED = 2
+
+
+class Conversion(IntEnum):
+    """Changes of representation at a level."""
+
+    DECOMPRESSION = 0
+    COMPRESSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SparseStructure:
+    """The sparse part of the compile key: sizes and presence.
+
+    **Attributes:**
+
+    - `format_ranks`: most ranks of a representation (0: no tensor has one).
+    - `flattening`: some format rank merges several ranks.
+    - `groups`, `options`: gating and skipping groups, and most alternatives in one of them.
+    - `hypergeometric`: some tensor is uniformly random. `band`: largest half width of a band, -1 without banded
+      tensors.
+    - `strided`: tiles may have too many likely occupancies to look at each of them.
+    - `cells`: pairs of a level and a tensor that may have a representation, or lie inside one; None for all.
+    - `fans_out`: some level has several children.
+    - `overbooking`: some level may hold tiles larger than itself.
+    - `spatial_skipping`: some group leaves out children of a level.
+    """
+
+    format_ranks: int = 0
+    flattening: bool = False
+    groups: int = 0
+    options: int = 1
+    hypergeometric: bool = False
+    band: int = -1
+    strided: bool = False
+    cells: tuple[tuple[int, int], ...] | None = None
+    fans_out: bool = False
+    overbooking: bool = False
+    spatial_skipping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +100,7 @@ class Structure:
     - `elements`: children of one fan-out that the enumeration of spec/dense.md 4.6 can hold; 0 leaves links out and
       only reports whether they might matter (`Evaluation.needs_enumeration`).
     - `conventions`: the switches.
+    - `sparse`: sizes of the sparse part; None for dense designs.
     """
 
     levels: int
@@ -54,6 +114,7 @@ class Structure:
     irregular: bool
     elements: int
     conventions: Conventions
+    sparse: SparseStructure | None = None
 
     def with_elements(self, elements: int) -> "Structure":
         return replace(self, elements=elements)
@@ -61,6 +122,63 @@ class Structure:
 
 AnyArray = Any
 """Leaves are numpy arrays in `lower` and in the user's hands, jax arrays in the kernel."""
+
+
+class SparseProgram(eqx.Module):
+    """Densities, representation formats and sparse acceleration features (SAFs) as arrays.
+
+    Further axes: `format_rank`, innermost first; `group`, gating and skipping groups ordered by level, innermost first,
+    then as listed; `option`, the alternatives of a group; `fate` (`Fate`); `action` (`Action`).
+
+    **Attributes:** (bits; energies in pJ per vector access)
+
+    - `rank_count`: ranks of the iteration space without padding.
+    - `density_kind`: code of `DENSITY_KINDS`; `density`: share of nonzeros; `band_width`: half width
+      of a band in elements.
+    - `rank_format`: code of `RANK_FORMATS`, 0 where there is no format rank; `metadata_bits`,
+      `payload_bits`: word bits of each format rank.
+    - `inner_to_outer`: 1 where format ranks are applied to loops from the innermost outward.
+    - `has_groups`: 1 where a format rank lists the ranks that it may flatten; `merges`: for a first rank of a flattened
+      run (second last axis), 1 at the ranks that may follow it (last axis), itself included. None without flattening.
+    - `metadata_word_bits`: the level's own; `metadata_width`: bits per row of the metadata storage; `metadata_size`:
+      its bits (0 where there is none).
+    - `decompression_supported`, `compression_supported`, `allow_overbooking`: masks.
+    - `saf_kind`: 0 none, 1 gating, 2 skipping, 3 spatial skipping; `saf_level`: where the group is specified;
+      `saf_target`: tensor whose accesses are removed, -1 for padding; `saf_leaders`: mask of the tensors on whose
+      emptiness this depends.
+    - `compute_gating`, `compute_skipping`: masks.
+    - `gated_energy`, `skipped_energy`: per action, beside `Program.action_energy`; `metadata_energy`;
+      `conversion_energy`: per word (`Conversion`); `gated_compute_energy`, `skipped_compute_energy`: per operation.
+    """
+
+    rank_count: Float[AnyArray, " *#lane"]
+    density_kind: Int[AnyArray, "tensor *#lane"]
+    density: Float[AnyArray, "tensor *#lane"]
+    band_width: Float[AnyArray, "tensor *#lane"]
+    rank_format: Int[AnyArray, "level tensor format_rank *#lane"]
+    metadata_bits: Float[AnyArray, "level tensor format_rank *#lane"]
+    payload_bits: Float[AnyArray, "level tensor format_rank *#lane"]
+    inner_to_outer: Float[AnyArray, "level tensor *#lane"]
+    has_groups: Float[AnyArray, "level tensor format_rank *#lane"] | None
+    merges: Float[AnyArray, "level tensor format_rank rank rank *#lane"] | None
+    metadata_word_bits: Float[AnyArray, "level *#lane"]
+    metadata_width: Float[AnyArray, "level *#lane"]
+    metadata_size: Float[AnyArray, "level *#lane"]
+    decompression_supported: Float[AnyArray, "level *#lane"]
+    compression_supported: Float[AnyArray, "level *#lane"]
+    allow_overbooking: Float[AnyArray, "level *#lane"]
+    saf_kind: Int[AnyArray, "group *#lane"]
+    saf_level: Int[AnyArray, "group *#lane"]
+    saf_target: Int[AnyArray, "group option *#lane"]
+    saf_leaders: Float[AnyArray, "group option tensor *#lane"]
+    compute_gating: Float[AnyArray, " *#lane"]
+    compute_skipping: Float[AnyArray, " *#lane"]
+    gated_energy: Float[AnyArray, "action level tensor *#lane"]
+    skipped_energy: Float[AnyArray, "action level tensor *#lane"]
+    metadata_energy: Float[AnyArray, "fate action level tensor *#lane"]
+    conversion_energy: Float[AnyArray, "conversion level tensor *#lane"]
+    gated_compute_energy: Float[AnyArray, " *#lane"]
+    skipped_compute_energy: Float[AnyArray, " *#lane"]
 
 
 class Program(eqx.Module):
@@ -85,6 +203,7 @@ class Program(eqx.Module):
     - `action_energy`: per vector access; `address_energy`: per generated address; `area`: per instance.
     - `network_word_bits`, `wire_energy` (per bit and mm), `tile_width` (um), `energy_per_hop`, `router_energy`.
     - `compute_energy` (per operation), `compute_area`, `compute_mesh_x`, `compute_mesh_y`.
+    - `sparse`: densities, formats and SAFs; None for a dense design.
     """
 
     structure: Structure = eqx.field(static=True)
@@ -123,11 +242,12 @@ class Program(eqx.Module):
     compute_area: Float[AnyArray, " *#lane"]
     compute_mesh_x: Float[AnyArray, " *#lane"]
     compute_mesh_y: Float[AnyArray, " *#lane"]
+    sparse: SparseProgram | None = None
 
 
 def leaf_names(program: Program) -> list[str]:
-    """The names of the array leaves."""
-    return [name for name in program.__dataclass_fields__ if name != "structure"]
+    """The names of the array leaves of the dense part."""
+    return [name for name in program.__dataclass_fields__ if name not in ("structure", "sparse")]
 
 
 class Mapping(eqx.Module):

@@ -1,7 +1,6 @@
 """The contract between `kernel` and `report`: what one evaluation gives."""
 
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
 from typing import Any
 
 import equinox as eqx
@@ -9,42 +8,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from ._errors import Diagnostic
-from .program import Mapping, Names, Program
+from ._reasons import reasons
+from ._schema import to_dict
+from .program import Fate, Mapping, Names, Program
 from .spec.design import Design
-
-
-class Status(IntFlag):
-    """Why a mapping is not valid; 0 when it is. Several bits may be set."""
-
-    OK = 0
-    OVER_CAPACITY = 1
-    """A level's tiles exceed its effective size."""
-    UNDER_UTILIZED = 2
-    """A level's tiles are less than its minimum utilization."""
-    OVER_INSTANCES = 4
-    """More instances of a level (or of the compute units) are used than exist."""
-    OVER_MESH_X = 8
-    OVER_MESH_Y = 16
-    NOT_STORED = 32
-    """A tensor is bypassed at every level."""
-    NOT_COVERING = 64
-    """The product of a rank's factors differs from its size."""
-    NEGATIVE_READS = 128
-    """An output is read less often than its partition is first touched: the reference aborts here; reads are 0."""
-    UNCOUNTED_LINKS = 256
-    """The enumeration of a fan-out's children could not hold them, or the kinds of groups that they form, where links
-    or irregular tensors need it: counts are those of the closed form, or lack some links."""
-
-
-class Violation(IntEnum):
-    """What is wrong with one level, at most one per level, in the order in which the reference tests."""
-
-    NONE = 0
-    CAPACITY = 1
-    UTILIZATION = 2
-    INSTANCES = 3
-    MESH_X = 4
-    MESH_Y = 5
+from .status import FormatViolation as FormatViolation, Status as Status, Violation as Violation
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +44,28 @@ class Evaluation(eqx.Module):
     - `level_cycles`, `slowdown` (share of full speed in (0, 1]).
     - `tile_words`: words that a level holds; `partition_size`: words that it is responsible for.
     - `reads`, `fills`, `updates`, `temporal_reductions`, `address_generations` (per cluster).
-    - `instances`, `clusters`: in use; `instances_x`, `instances_y` per level.
+    - `instances`, `clusters`: in use, instances on average; `instances_x`, `instances_y` per level.
     - `energy_pj_by_tensor`: data accesses, all instances; `address_energy_pj`: address generation, all clusters.
     - `network_energy_pj`, `link_transfers`, `link_energy_pj`, `spatial_reductions`, `fanout`, `ingresses` (words
       entering), `hops` (average per word): the network below each level; energies of all instances, counts per
       instance.
     - `record_multicast`, `record_scatter`, `record_accesses`: the multicast histogram of each network, one record per
       distinct pair of multicast factor and number of groups, in ascending order; empty places have 0 accesses.
-    - `hop_energy_pj`: pJ per word and hop of the network below each level. `capacity_words`: effective size per level
-      (inf: unlimited).
+    - `accesses`: words read, filled and updated, by what becomes of them (`Fate`); `reads`, `fills`, `updates` are what
+      they would be without sparsity. What gating or skipping further out keeps from arriving is in none of them.
+    - `metadata_accesses`: units of metadata and payload (last axis) per format rank, innermost first.
+    - `decompressions`, `compressions`: words whose representation a level changes.
+    - `computes_by_fate`: operations of all units.
+    - `expected_words`, `expected_density`, `metadata_units`: what a tile holds on average, given that it is there;
+      `tile_empty`: chance that it is empty and not there. `stored_words`, `stored_units`, `metadata_bits`: what the
+      fullest tile takes.
+    - `fiber_length`: elements per fiber of each format rank.
+    - `saf_kind` (0 none, 1 gating, 2 skipping), `saf_chance`: of all accesses; `saf_local_chance`: of those that SAFs
+      further out have left. `leader_words`, `leader_empty` [level, target, condition]: leader tiles and their chances
+      to be empty.
+    - `format_violation`: `FormatViolation` of each representation.
+    - `hop_energy_pj`: pJ per word and hop of the network below each level. `capacity_words`, `capacity_bits`: effective
+      sizes per level for data and metadata (inf: unlimited).
     - `context`: what was evaluated; None inside the kernel and for batches.
     """
 
@@ -127,6 +108,26 @@ class Evaluation(eqx.Module):
     record_accesses: Float[Array, "record level tensor *#lane"]
     hop_energy_pj: Float[Array, "level *#lane"]
     capacity_words: Float[Array, "level *#lane"]
+    capacity_bits: Float[Array, "level *#lane"]
+    accesses: Float[Array, "fate action level tensor *#lane"]
+    metadata_accesses: Float[Array, "fate action level tensor format_rank 2 *#lane"]
+    decompressions: Float[Array, "level tensor *#lane"]
+    compressions: Float[Array, "level tensor *#lane"]
+    computes_by_fate: Float[Array, "fate *#lane"]
+    expected_words: Float[Array, "level tensor *#lane"]
+    expected_density: Float[Array, "level tensor *#lane"]
+    tile_empty: Float[Array, "level tensor *#lane"]
+    metadata_units: Float[Array, "level tensor format_rank 2 *#lane"]
+    stored_words: Float[Array, "level tensor *#lane"]
+    stored_units: Float[Array, "level tensor format_rank 2 *#lane"]
+    metadata_bits: Float[Array, "level tensor *#lane"]
+    fiber_length: Float[Array, "level tensor format_rank *#lane"]
+    saf_kind: Int[Array, "level tensor *#lane"]
+    saf_chance: Float[Array, "level tensor *#lane"]
+    saf_local_chance: Float[Array, "level tensor *#lane"]
+    leader_words: Float[Array, "level tensor tensor *#lane"]
+    leader_empty: Float[Array, "level tensor tensor *#lane"]
+    format_violation: Int[Array, "level tensor *#lane"]
     context: Context | None = eqx.field(static=True, default=None)
 
     @property
@@ -141,14 +142,16 @@ class Evaluation(eqx.Module):
 
     @property
     def utilization(self) -> float:
-        """Share of the compute units' cycles that do work. One evaluation with its `context` only."""
+        """Share of the compute units' cycles that do work, gated operations included. One evaluation with its
+        `context` only."""
         units = float(self._context.program.compute_mesh_x * self._context.program.compute_mesh_y)
-        return float(self.computes) / units / float(self.cycles)
+        busy = float(self.computes_by_fate[Fate.ACTUAL] + self.computes_by_fate[Fate.GATED])
+        return busy / units / max(float(self.cycles), 1.0)
 
     @property
     def reasons(self) -> list[str]:
         """Why the mapping is not valid, the reference's own reason first. One evaluation with its `context` only."""
-        return _reasons(self, self._context)
+        return reasons(self, self._context)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -166,157 +169,4 @@ class Evaluation(eqx.Module):
 
         Of a storage level, `energy_pj` is that of one instance in use (as the reference reports it) and
         `energy_pj_total` that of all; the totals of the whole design count all instances."""
-        return _to_dict(self, self._context)
-
-
-def _number(value: Any) -> int | float:
-    """A count as an int where it is one, so that JSON shows `12`, not `12.0`."""
-    number = float(value)
-    return int(number) if number.is_integer() else number
-
-
-def _violation_text(evaluation: Evaluation, context: Context, row: int) -> str:
-    """The reference's words for what is wrong with level `row - 1` (0: the compute units)."""
-    code, s = Violation(int(evaluation.violation[row])), row - 1
-    program, storage = context.program, row > 0
-    name = context.names.levels[s] if storage else context.names.compute
-    mesh_x = float(program.mesh_x[s] if storage else program.compute_mesh_x)
-    mesh_y = float(program.mesh_y[s] if storage else program.compute_mesh_y)
-    used_x = float(evaluation.instances_x[s] if storage else evaluation.compute_x)
-    used_y = float(evaluation.instances_y[s] if storage else evaluation.compute_y)
-    what = "mapped" if storage else "mapped max Arithmetic"
-    if code == Violation.CAPACITY:
-        tiles = ", ".join(
-            f"{t} {_number(w)}" for t, w in zip(context.names.tensors, evaluation.tile_words[s], strict=True) if w > 0
-        )
-        used, capacity = evaluation.tile_words[s].sum(), evaluation.capacity_words[s]
-        text = f"mapped tile size {_number(used)} exceeds buffer capacity {_number(capacity)} (words: {tiles})"
-    elif code == Violation.UTILIZATION:
-        least = float(evaluation.capacity_words[s] * program.min_utilization[s])
-        used = evaluation.tile_words[s].sum()
-        text = f"mapped tile size {_number(used)} is less than constrained minimum utilization {_number(least)}"
-    elif code == Violation.INSTANCES:
-        used = evaluation.instances[s].max() if storage else evaluation.compute_instances
-        text = f"{what} instances {_number(used)} exceeds hardware instances {_number(mesh_x * mesh_y)}"
-    elif code == Violation.MESH_X:
-        text = f"{what} X expansion {_number(used_x)} exceeds hardware instances {_number(mesh_x)}"
-    else:
-        text = f"{what} Y expansion {_number(used_y)} exceeds hardware instances {_number(mesh_y)}"
-    if code in (Violation.INSTANCES, Violation.MESH_X, Violation.MESH_Y):
-        text += f" (X {_number(used_x)} of {_number(mesh_x)}, Y {_number(used_y)} of {_number(mesh_y)}; "
-        text += "the first `split` loops of a spatial directive go to X)"
-    return f"couldn't map level {name}: {text}"
-
-
-def _reasons(evaluation: Evaluation, context: Context) -> list[str]:
-    status, names = Status(int(evaluation.status)), context.names
-    reasons = []
-    if Status.NOT_COVERING in status:
-        factors = context.mapping.temporal * context.mapping.spatial_x * context.mapping.spatial_y
-        reasons += [
-            f"product of all factors of rank {r} is {_number(p)}, its size is {_number(size)}"
-            for r, p, size in zip(names.ranks, factors.prod(0), context.program.rank_sizes, strict=True)
-            if p != size
-        ]
-    if Status.NOT_STORED in status:
-        stored = context.mapping.keep.max(0)
-        lost = [t for t, kept in zip(names.tensors, stored, strict=True) if not kept]
-        reasons.append(f"tensor {', '.join(lost)} is bypassed at every storage level")
-    rows = range(len(names.levels) + 1)
-    reasons += [_violation_text(evaluation, context, r) for r in rows if evaluation.violation[r] != Violation.NONE]
-    if Status.NEGATIVE_READS in status:
-        reasons.append("an output's partition exceeds its accesses: no count of reads exists")
-    if Status.UNCOUNTED_LINKS in status:
-        reasons.append(
-            "which children share or hand over words could not be enumerated (a fan-out wider than 4096 children, or "
-            "too many kinds of groups): switch links off with no_link_transfer or conventions with link_transfers=False"
-        )
-    return reasons
-
-
-def _to_dict(evaluation: Evaluation, context: Context) -> dict[str, Any]:
-    names = context.names
-    computes = _number(evaluation.computes)
-    levels: list[dict[str, Any]] = [
-        {
-            "name": names.compute,
-            "kind": "compute",
-            "energy_pj": float(evaluation.compute_energy_pj),
-            "area": float(context.program.compute_area),
-            "cycles": _number(evaluation.compute_cycles),
-            "utilized_instances": _number(evaluation.compute_instances),
-            "avg_utilized_instances": _number(evaluation.compute_instances),
-            "algorithmic_computes": computes,
-            "actual_computes": computes,
-            "gated_computes": 0,
-            "skipped_computes": 0,
-        }
-    ]
-    levels += [_level_dict(evaluation, context, s) for s in range(len(names.levels))]
-    return {
-        "valid": bool(evaluation.valid),
-        "reasons": evaluation.reasons,
-        "cycles": _number(evaluation.cycles),
-        "energy_pj": float(evaluation.energy_pj),
-        "utilization": evaluation.utilization,
-        "edp": float(evaluation.edp),
-        "area_um2": float(evaluation.area_um2),
-        "levels": levels,
-        "networks": {name: _network_dict(evaluation, context, s) for s, name in enumerate(names.networks)},
-    }
-
-
-def _level_dict(evaluation: Evaluation, context: Context, s: int) -> dict[str, Any]:
-    tensors = context.names.tensors
-
-    def per_tensor(values: Any) -> dict[str, int | float]:
-        return {t: _number(v) for t, v in zip(tensors, values[s], strict=True)}
-
-    def by_name(energies: Any) -> dict[str, float]:
-        return {t: float(e) for t, e in zip(tensors, energies, strict=True)}
-
-    energy = evaluation.energy_pj_by_tensor[s]
-
-    level: dict[str, Any] = {
-        "name": context.names.levels[s],
-        "kind": "storage",
-        "keep": {t: int(k) for t, k in zip(tensors, context.mapping.keep[s], strict=True)},
-        "partition_size": per_tensor(evaluation.partition_size),
-        "occupancy_words": per_tensor(evaluation.tile_words),
-        "utilized_instances": per_tensor(evaluation.instances),
-        "utilized_clusters": per_tensor(evaluation.clusters),
-    }
-    for action in ("reads", "fills", "updates"):
-        counts = per_tensor(getattr(evaluation, action))
-        none = dict.fromkeys(tensors, 0)
-        level |= {f"algorithmic_{action}": counts, f"actual_{action}": counts}
-        level |= {f"gated_{action}": none, f"skipped_{action}": none}
-        level |= {f"{kind}_metadata_{action}": {t: [] for t in tensors} for kind in ("actual", "gated", "skipped")}
-    return level | {
-        "temporal_reductions": per_tensor(evaluation.temporal_reductions),
-        "address_generations": per_tensor(evaluation.address_generations),
-        "energy_pj": by_name(energy / np.maximum(evaluation.instances[s], 1.0)),
-        "energy_pj_total": by_name(energy),
-        "address_energy_pj_total": by_name(evaluation.address_energy_pj[s]),
-        "temporal_reduction_energy_pj": dict.fromkeys(tensors, 0.0),
-        "cycles": _number(evaluation.level_cycles[s]),
-        "slowdown": float(evaluation.slowdown[s]),
-    }
-
-
-def _network_dict(evaluation: Evaluation, context: Context, s: int) -> dict[str, Any]:
-    network = {}
-    for t, name in enumerate(context.names.tensors):
-        used = evaluation.record_accesses[:, s, t] > 0
-        factors = evaluation.record_multicast[:, s, t][used]
-        network[name] = {
-            "Fanout": _number(evaluation.fanout[s, t]),
-            "Multicast factor": _number(factors.max()) if used.any() else 0,
-            "Ingresses": float(evaluation.ingresses[s, t]),
-            "Link transfers": _number(evaluation.link_transfers[s, t]),
-            "Spatial reductions": _number(evaluation.spatial_reductions[s, t]),
-            "Average number of hops": float(evaluation.hops[s, t]),
-            "Energy (total)": float(evaluation.network_energy_pj[s, t]),
-            "Link transfer energy (total)": float(evaluation.link_energy_pj[s, t]),
-        }
-    return network
+        return to_dict(self, self._context)

@@ -90,7 +90,7 @@ def assert_all_finite(evaluation: Evaluation) -> None:
     for name in BATCH_FIELDS:
         value = np.asarray(getattr(evaluation, name))
         assert not np.isnan(value).any(), name
-        assert name == "capacity_words" or np.isfinite(value).all(), name
+        assert name in ("capacity_words", "capacity_bits") or np.isfinite(value).all(), name
 
 
 def assert_same_dict(ours: Any, expected: Any, rtol: float = 0.0, path: str = "") -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxloop as jl
+from jaxloop.program import Action
 from jaxloop.result import Evaluation
 from jaxloop.spec.mapping import Loop
 from tests.frontend.base import TEXTS, edited
@@ -202,10 +203,28 @@ def test_imperfect_factors_are_refused():
             call(imperfect)
 
 
-def test_sparse_features_are_refused_by_name():
-    sparse = jl.loads(TEXTS)
-    with pytest.raises(jl.SpecError, match="sparse_optimizations: sparse acceleration features"):
-        jl.evaluate(sparse)
+SKIPPING = """\
+sparse_optimizations:
+  targets:
+  - name: Spad
+    action-optimization:
+    - {type: skipping, target: B, condition-on: [A]}
+"""
+
+
+def test_sparse_features_are_evaluated():
+    """By hand: A is a quarter full, so that B is read, and a product made, in a quarter of all cases."""
+    result = jl.evaluate(jl.loads(DENSE | {"sparse.yaml": SKIPPING}))
+    assert result.valid and result.computes == 1024 and result.compute_cycles == 64
+    assert result.computes_by_fate.tolist() == [256, 0, 0]
+    assert result.accesses[:, Action.READ, 0, 1].tolist() == [64, 0, 192] and result.reads[0, 1] == 256
+
+
+def test_a_format_that_no_level_further_out_has():
+    result = jl.evaluate(jl.loads(TEXTS))
+    assert jl.Status.FORMATS_DO_NOT_FIT in jl.Status(int(result.status))
+    first = "couldn't map level Spad: compressed, but not at the next outer level. dataspace name: A"
+    assert result.reasons[0] == first
 
 
 def test_throw():
@@ -393,4 +412,5 @@ def test_presets_are_readings_of_one_design():
     assert reference.computes == smooth.computes
     np.testing.assert_array_equal(reference.tile_words, smooth.tile_words)
     assert reference.cycles == np.ceil(reference.cycles)
-    assert jl.MICRO22 == jl.TIMELOOP_2022
+    paper = jl.evaluate(fixed_design("matmul", 3), conventions=jl.MICRO22)
+    assert paper.to_dict() == reference.to_dict()

@@ -57,6 +57,7 @@ STORAGE: Mapping[str, Attribute] = {
     "compression_supported": _attribute(Kind.FLAG, "compression_supported"),
     "decompression_supported": _attribute(Kind.FLAG, "decompression_supported"),
     "concordant_traversal": _attribute(Kind.FLAG, "concordant_compressed_tile_traversal"),
+    "allow_overbooking": _attribute(Kind.FLAG, "allow_overbooking"),
 }
 
 COMPUTE: Mapping[str, Attribute] = {
@@ -69,7 +70,6 @@ _SIZES = ("entries", "depth", "size_kib")
 
 _REFUSED_FLAGS = {
     "tile_partition_supported": "partitioned tiles are not modeled (nor by the reference)",
-    "allow_overbooking": "overbooking is not modeled",
 }
 _NETWORK_KEYS = (
     "network_read",
@@ -137,6 +137,7 @@ def read_storage(reader: Reader, name: str, class_name: str, map: Map, mesh: tup
         compression_supported=_or(values["compression_supported"], False),
         decompression_supported=_or(values["decompression_supported"], False),
         concordant_traversal=_or(values["concordant_traversal"], False),
+        allow_overbooking=_or(values["allow_overbooking"], False),
     )
 
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._math import stack
+from .._math import floor_div, stack
 from ..program import Mapping, Program
 
 
@@ -53,3 +53,10 @@ def tile_boxes(program: Program, mapping: Mapping) -> Tiles:
         fanned_words=words[levels : 2 * levels],
         tile_words=jnp.concatenate([words[1:levels], words[2 * levels :]]),
     )
+
+
+def effective_size(program: Program, size: Array) -> Array:
+    """What multiple buffering leaves of sizes (spec/dense.md 7.2); unlimited ones stay so."""
+    limited = jnp.isfinite(size)
+    share = floor_div if program.structure.conventions.integer_counts else jnp.divide
+    return jnp.where(limited, share(jnp.where(limited, size, 0.0), program.multiple_buffering), jnp.inf)

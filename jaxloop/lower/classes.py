@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 
 from ..conventions import Conventions
-from ..program import Structure
+from ..program import SparseStructure, Structure
 from ..spec.architecture import Architecture
 from ..spec.einsum import Einsum, Tensor
 
@@ -16,9 +16,16 @@ LEVELS = (4, 6, 8, 12, 16, 24, 32)
 RANKS = (4, 8, 16, 32)
 TENSORS = (3, 4, 6, 8, 16)
 AXES = (4, 8, 16)
-MULTICAST = (16, 128)
+MULTICAST = (128, 512)
 ELEMENTS = (16, 64, 256, 1024, 4096)
 """Children that one enumeration of links can hold; a wider fan-out is evaluated without and says so."""
+
+FORMAT_RANKS = (16, 32)
+GROUPS = (16, 64)
+OPTIONS = (4, 16)
+BANDS = (15, 63, 255, 1023)
+OCCUPANCIES = 4096
+"""Numbers of nonzeros in a tile that are looked at one by one; where there may be more, some of them are."""
 
 
 def _up(value: int, classes: tuple[int, ...]) -> int:
@@ -37,8 +44,14 @@ def is_irregular(tensor: Tensor) -> bool:
     return any(len(axis.ranks) > 2 for axis in tensor.axes) or len(moved) != len(set(moved))
 
 
-def exact_structure(einsum: Einsum, architecture: Architecture, keys: int, conventions: Conventions) -> Structure:
-    """A design's own sizes; `keys` is what its tensors' motions need."""
+def exact_structure(
+    einsum: Einsum,
+    architecture: Architecture,
+    keys: int,
+    conventions: Conventions,
+    sparse: SparseStructure | None = None,
+) -> Structure:
+    """A design's own sizes; `keys` is what its tensors' motions need, `sparse` its sparse part."""
     sliding = max((len(sliding_axes(t)) for t in einsum.tensors), default=0)
     return Structure(
         levels=len(architecture.levels),
@@ -53,6 +66,7 @@ def exact_structure(einsum: Einsum, architecture: Architecture, keys: int, conve
         irregular=any(is_irregular(t) for t in einsum.tensors),
         elements=0,
         conventions=conventions,
+        sparse=sparse,
     )
 
 
@@ -66,6 +80,22 @@ def class_structure(exact: Structure) -> Structure:
         axes=_up(exact.axes, AXES),
         sliding=_up(exact.sliding, (2,)) if exact.sliding else 0,
         multicast=_up(exact.multicast, MULTICAST) if exact.sliding else 1,
+        sparse=None if exact.sparse is None else _sparse_class(exact.sparse),
+    )
+
+
+def _sparse_class(exact: SparseStructure) -> SparseStructure:
+    """One executable serves designs with and without uniformly random tensors, flattened ranks, formats and SAFs."""
+    return replace(
+        exact,
+        format_ranks=_up(exact.format_ranks, FORMAT_RANKS),
+        flattening=True,
+        groups=_up(exact.groups, GROUPS),
+        options=_up(exact.options, OPTIONS),
+        hypergeometric=True,
+        cells=None,
+        fans_out=True,
+        band=_up(exact.band, BANDS) if exact.band >= 0 else -1,
     )
 
 

@@ -1,6 +1,6 @@
 """Design -> `Program`: workload and hardware as padded arrays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping as Dict
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,14 @@ from ..spec.design import Design
 from ..spec.einsum import Einsum, Tensor
 from .classes import class_structure, exact_structure, sliding_axes
 from .costs import Costs, lower_costs
+from .sparse import (
+    check_densities,
+    crop_sparse,
+    refuse_unmodeled_sparse,
+    sparse_leaves,
+    sparse_structure,
+    warn_of_full_tensors,
+)
 
 LEVEL_LEAVES: dict[str, tuple[Callable[[Storage], Any], float]] = {
     "size": (lambda level: level.size, np.inf),
@@ -57,7 +65,8 @@ def lower(
     *,
     exact: bool = False,
     dtype: Any = np.float64,
-    largest: dict[str, int] | None = None,
+    largest: Dict[str, int] | None = None,
+    densities: Dict[str, Any] | None = None,
 ) -> Lowered:
     """Lowers workload and hardware.
 
@@ -66,32 +75,28 @@ def lower(
     - `exact`: arrays of the design's own sizes instead of its size class: for hot batches.
     - `dtype`: what the leaves will be held in; motions of tiles must stay exact in it.
     - `largest`: rank sizes that a sweep will reach, where they exceed the design's own.
+    - `densities`: shares of nonzeros that a sweep will put in place of the design's own, by tensor.
 
-    **Raises:** `SpecError` for what the kernel does not model.
+    **Raises:** `SpecError` for what the kernel does not model, and for densities that make no sense.
     """
     report = Diagnostics()
-    _refuse_unmodeled(design, report)
+    refuse_unmodeled_sparse(design, report)
+    check_densities(design, densities or {}, report)
     report.raise_if_errors()
+    warn_of_full_tensors(design, conventions, report)
     costs = lower_costs(design, conventions, report)
     bounds = design.einsum.size_of | {r: max(n, design.einsum.size_of[r]) for r, n in (largest or {}).items()}
     key_weights = [_key_weights(tensor, bounds, dtype) for tensor in design.einsum.tensors]
     keys = max(len(weights) for weights in key_weights)
-    own = exact_structure(design.einsum, design.architecture, keys, conventions)
+    sparse = sparse_structure(design, conventions, bounds, densities or {})
+    own = exact_structure(design.einsum, design.architecture, keys, conventions, sparse)
     structure = own if exact else class_structure(own)
     leaves = _workload_leaves(design.einsum, structure, key_weights) | _hardware_leaves(
         design.architecture, costs, structure
     )
-    program = Program(structure=structure, **leaves)
+    sparse_program = None if sparse is None else sparse_leaves(design, structure, costs)
+    program = Program(structure=structure, **leaves, sparse=sparse_program)
     return Lowered(program, _names(design), own, costs.provenance, tuple(report.warnings))
-
-
-def _refuse_unmodeled(design: Design, report: Diagnostics) -> None:
-    if design.sparse.has_effect:
-        report.error(
-            design.sparse.place,
-            "sparse acceleration features (representation formats, gating, skipping) are read but not evaluated yet",
-            "remove the key to evaluate the design as dense",
-        )
 
 
 def _names(design: Design) -> Names:
@@ -213,14 +218,18 @@ def crop(program: Program, sizes: Structure) -> Program:
     }
     leaves: dict[str, Any] = {name: getattr(program, name)[index] for name, index in places.items()}
     scalars = ("compute_energy", "compute_area", "compute_mesh_x", "compute_mesh_y")
-    return Program(structure=sizes, **leaves, **{name: getattr(program, name) for name in scalars})
+    leaves |= {name: getattr(program, name) for name in scalars}
+    sparse = None if program.sparse is None else crop_sparse(program.sparse, sizes)
+    return Program(structure=sizes, **leaves, sparse=sparse)
 
 
 def to_device(tree: Any, dtype: Any) -> Any:
-    """The crossing from numpy to jax: every float leaf in `dtype`, every integer leaf in int32."""
+    """The crossing from numpy to jax: every float leaf in `dtype`, every integer leaf in int32, masks as they are."""
 
     def convert(leaf: Any) -> jax.Array:
         array = np.asarray(leaf)
+        if array.dtype == bool:
+            return jnp.asarray(array)
         return jnp.asarray(array.astype(np.int32 if np.issubdtype(array.dtype, np.integer) else dtype))
 
     return jax.tree.map(convert, tree)

@@ -1,5 +1,6 @@
-"""What is made of an `Evaluation`: a table on the screen, a Timeloop-style stats file."""
+"""What is made of an `Evaluation`: a table on the screen, a Timeloop-style stats file, explanations."""
 
+from .explain import Subject as Subject, explanation as explanation, find_subjects as find_subjects
 from .files import write_atomically as write_atomically
 from .stats import stats_text as stats_text
 from .table import print_table as print_table, table as table

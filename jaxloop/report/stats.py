@@ -1,11 +1,14 @@
 """A stats file as the reference program writes it, for scripts that parse one (spec/dense.md 10 and 13.1)."""
 
+from typing import Any
+
 import numpy as np
 
+from ..program import Fate
 from ..result import Context, Evaluation
+from . import stats_levels, stats_sparse
 from .energy import level_energy_pj, network_energy_pj
 from .stats_format import count, fixed, heading, line, ratio
-from .stats_levels import compute_block, storage_block
 from .stats_networks import network_block, network_order
 
 
@@ -22,20 +25,21 @@ def stats_text(evaluation: Evaluation) -> str:
         raise ValueError("a stats file describes one evaluation: evaluate the one mapping of interest")
     if not evaluation.valid:
         raise ValueError("a stats file describes a valid mapping: " + "; ".join(evaluation.reasons))
-    lines = heading("Buffer and Arithmetic Levels") + compute_block(evaluation, context)
+    blocks = stats_sparse if context.design.sparse.is_present else stats_levels
+    lines = heading("Buffer and Arithmetic Levels") + blocks.compute_block(evaluation, context)
     for s in range(len(context.names.levels)):
-        lines += storage_block(evaluation, context, s)
+        lines += blocks.storage_block(evaluation, context, s)
     lines += heading("Networks")
     for index, s in enumerate(network_order(context)):
         lines += network_block(evaluation, context, index, s)
     lines += ["", *_intensity(evaluation, context), "", "", *_summary(evaluation, context), ""]
-    lines += [*_per_compute(evaluation, context), "", ""]
+    lines += [*_energy_per_compute(evaluation, context), "", ""]
     return "\n".join(lines)
 
 
 def _operations(evaluation: Evaluation, context: Context) -> tuple[float, float]:
     """Elementwise and reduction operations: the first product of each output word is not added to anything."""
-    computes = float(evaluation.computes)
+    computes = float(evaluation.computes_by_fate[Fate.ACTUAL])
     if not context.program.structure.conventions.first_read_elision:
         return computes, computes
     outputs = float(_footprints(evaluation)[np.asarray(context.program.is_output) > 0].sum())
@@ -43,10 +47,10 @@ def _operations(evaluation: Evaluation, context: Context) -> tuple[float, float]
 
 
 def _footprints(evaluation: Evaluation) -> np.ndarray:
-    """Words of each tensor at the outermost level that holds it: [tensor]."""
+    """Words of each tensor at the outermost level that holds it, as they are stored there: [tensor]."""
     tiles = np.asarray(evaluation.tile_words)
     outermost = tiles.shape[0] - 1 - (tiles[::-1] > 0).argmax(0)
-    return tiles[outermost, np.arange(tiles.shape[1])]
+    return np.asarray(evaluation.stored_words)[outermost, np.arange(tiles.shape[1])]
 
 
 def _ops_per_byte(operations: float, word_bits: float, words: float) -> str:
@@ -87,8 +91,21 @@ def _summary(evaluation: Evaluation, context: Context) -> list[str]:
     ]
 
 
-def _per_compute(evaluation: Evaluation, context: Context) -> list[str]:
-    names, computes = context.names, float(evaluation.computes)
+def _energy_per_compute(evaluation: Evaluation, context: Context) -> list[str]:
+    """Per operation that the workload asks for, and in the layout of sparse designs also per one that takes place."""
+    if not context.design.sparse.is_present:
+        return _per_compute(evaluation, context, "Computes", "pJ/Compute", evaluation.computes)
+    actual = evaluation.computes_by_fate[Fate.ACTUAL]
+    algorithmic = "Algorithmic Computes", "pJ/Algorithmic-Compute"
+    return [
+        *_per_compute(evaluation, context, *algorithmic, evaluation.computes),
+        "",
+        *_per_compute(evaluation, context, "Actual Computes", "pJ/Compute", actual),
+    ]
+
+
+def _per_compute(evaluation: Evaluation, context: Context, label: str, unit: str, computes: Any) -> list[str]:
+    names = context.names
     energies = [(names.compute, float(evaluation.compute_energy_pj))]
     energies += zip(names.levels, level_energy_pj(evaluation), strict=True)
     networks = network_energy_pj(evaluation)
@@ -96,7 +113,7 @@ def _per_compute(evaluation: Evaluation, context: Context) -> list[str]:
     width = max(len(name) for name, _ in energies) + 1
     rows = [*energies, ("Total", float(evaluation.energy_pj))]
     return [
-        f"Computes = {count(computes)}",
-        "pJ/Compute",
+        f"{label} = {count(computes)}",
+        unit,
         *(f"    {name:<{width}}= {fixed(ratio(energy, computes))}" for name, energy in rows),
     ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..program import Action
+from ..program import Action, Fate
 from ..result import Context, Evaluation
 from .stats_format import count, fixed, heading, line, optional, ratio
 
@@ -25,7 +25,7 @@ def compute_block(evaluation: Evaluation, context: Context) -> list[str]:
         ("Area (total)", fixed(program.compute_area * instances), "um^2"),
     ]
     return [
-        *_title(0, context.names.compute),
+        *title(0, context.names.compute),
         *heading("SPECS", 1),
         *(line(*row, width=21, indent=1) for row in specs),
         "",
@@ -38,15 +38,15 @@ def compute_block(evaluation: Evaluation, context: Context) -> list[str]:
 def storage_block(evaluation: Evaluation, context: Context, s: int) -> list[str]:
     """The lines about storage level `s`, counted from the innermost."""
     kept = [t for t in range(len(context.names.tensors)) if context.mapping.keep[s, t]]
-    loops = _loops(context, s)
+    nest = loops(context, s)
     return [
-        *_title(s + 1, context.names.levels[s]),
+        *title(s + 1, context.names.levels[s]),
         *heading("SPECS", 1),
         *(line(*row, width=20, indent=2) for row in _specs(context, s)),
         "",
         *heading("MAPPING", 1),
         "    Loop nest:",
-        *(f"      {'  ' * depth}{loop}" for depth, loop in enumerate(loops)),
+        *(f"      {'  ' * depth}{loop}" for depth, loop in enumerate(nest)),
         "",
         *heading("STATS", 1),
         line("Cycles", count(evaluation.level_cycles[s]), width=20, indent=1),
@@ -56,7 +56,8 @@ def storage_block(evaluation: Evaluation, context: Context, s: int) -> list[str]
     ]
 
 
-def _title(index: int, name: str) -> list[str]:
+def title(index: int, name: str) -> list[str]:
+    """The lines that name a level; 0 stands for the compute units."""
     return [*heading(f"Level {index}"), f"=== {name} ===", ""]
 
 
@@ -98,7 +99,7 @@ def _vector_access_energy(context: Context, s: int) -> float:
     return float(context.program.action_energy[Action.READ, s, 0])
 
 
-def _loops(context: Context, s: int) -> list[str]:
+def loops(context: Context, s: int) -> list[str]:
     """The loops of level `s` that iterate, outermost first: temporal, then spatial along Y, then along X."""
     mapping, ranks = context.mapping, context.names.ranks
     kinds = (
@@ -115,7 +116,7 @@ def _loops(context: Context, s: int) -> list[str]:
 
 
 def _tensor_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> list[str]:
-    rows = _count_rows(evaluation, s, t) + _energy_rows(evaluation, context, s, t) + _bandwidth_rows(evaluation, s, t)
+    rows = _count_rows(evaluation, s, t) + energy_rows(evaluation, context, s, t) + _bandwidth_rows(evaluation, s, t)
     return [f"    {context.names.tensors[t]}:", *(line(*row, width=40, indent=2) for row in rows)]
 
 
@@ -134,11 +135,12 @@ def _count_rows(evaluation: Evaluation, s: int, t: int) -> list[tuple[str, str, 
     return [(label, count(value[s, t]), "") for label, value in values.items()]
 
 
-def _energy_rows(evaluation: Evaluation, context: Context, s: int, t: int) -> list[tuple[str, str, str]]:
+def energy_rows(evaluation: Evaluation, context: Context, s: int, t: int) -> list[tuple[str, str, str]]:
+    """The lines about the energy of a tensor at a level, in both layouts."""
     total = evaluation.energy_pj_by_tensor[s, t]
     instances = evaluation.instances[s, t]
     per_instance = total / instances if instances else 0.0
-    accesses = evaluation.reads[s, t] + evaluation.fills[s, t] + evaluation.updates[s, t]
+    accesses = evaluation.accesses[Fate.ACTUAL, :, s, t].sum()
     per_cluster = evaluation.address_generations[s, t] * context.program.address_energy[s]
     values = {
         "Energy (per-scalar-access)": ratio(per_instance, accesses),

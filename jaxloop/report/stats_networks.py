@@ -1,6 +1,7 @@
 """The blocks of the networks in a stats file (spec/dense.md sections 9 and 13.1)."""
 
 from ..result import Context, Evaluation
+from .sparse import mapped_instances
 from .stats_format import count, fixed, heading, line, optional
 
 
@@ -73,7 +74,7 @@ def _tensor_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> l
 
 
 def _energy_rows(evaluation: Evaluation, context: Context, s: int, t: int) -> list[tuple[str, str, str]]:
-    instances = evaluation.instances[s, t]
+    instances = mapped_instances(context)[s]  # networks do not know of zeros
     rows = [("Energy (per-hop)", fixed(1000 * evaluation.hop_energy_pj[s]), "fJ")]
     totals = {
         "Energy": evaluation.network_energy_pj[s, t],
@@ -82,6 +83,6 @@ def _energy_rows(evaluation: Evaluation, context: Context, s: int, t: int) -> li
         "Spatial Reduction Energy": 0.0,
     }
     for label, total in totals.items():
-        rows.append((f"{label} (per-instance)", fixed(total / instances if instances else 0.0), "pJ"))
+        rows.append((f"{label} (per-instance)", fixed(total / instances), "pJ"))
         rows.append((f"{label} (total)", fixed(total), "pJ"))
     return rows

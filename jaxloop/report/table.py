@@ -1,24 +1,23 @@
 """An evaluation on the screen: what an architect looks at first, then level by level, then words by tensor."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from ..program import Fate
 from ..result import Context, Evaluation, Violation
+from . import table_sparse
+from .columns import fits, heads
 from .energy import level_energy_pj, network_energy_pj
 from .numbers import area_text, count_text, energy_text, energy_unit, percent
+from .sparse import READS, WRITES, timed_words, used_instances
 
 _DIM, _BAD, _GOOD, _SLOW = "dim", "bold red", "bold green", "yellow"
 _BANDWIDTH_MARK = "*"
-_WIDEST = 10_000
-"""Columns of a screen on which everything fits: rich tells no table's width without one."""
 
 
 def table(evaluation: Evaluation) -> RenderableType:
@@ -36,9 +35,16 @@ def table(evaluation: Evaluation) -> RenderableType:
         Text(),
         _summary(evaluation, context),
         _levels(evaluation, context),
-        _Words(evaluation, context, tuple(range(len(context.names.tensors)))),
+        *_details(evaluation, context),
         *_notes(evaluation, context),
     )
+
+
+def _details(evaluation: Evaluation, context: Context) -> list[RenderableType]:
+    if context.program.sparse is None:
+        return [_Words(evaluation, context, tuple(range(len(context.names.tensors))))]
+    parts = (table_sparse.operations, table_sparse.tiles, table_sparse.accesses)
+    return [part(evaluation, context) for part in parts]
 
 
 def print_table(evaluation: Evaluation, console: Console | None = None) -> None:
@@ -66,6 +72,8 @@ def _summary(evaluation: Evaluation, context: Context) -> Table:
         ("limited by", _bottleneck(evaluation, context)),
         ("area", area_text(evaluation.area_um2)),
     ]
+    if context.program.sparse is not None:
+        facts.append(("actual computes", count_text(evaluation.computes_by_fate[Fate.ACTUAL])))
     grid = Table.grid(padding=(0, 2, 0, 0))
     for first in range(0, len(facts), 3):
         cells = [(Text(name, style=_DIM), Text(value, style="bold")) for name, value in facts[first : first + 3]]
@@ -80,28 +88,20 @@ def _bottleneck(evaluation: Evaluation, context: Context) -> str:
     return "compute"
 
 
-def _heads(columns: Sequence[tuple[str, str]]) -> Table:
-    """An empty table with a left-aligned column of names and right-aligned columns of numbers, which never wrap."""
-    result = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
-    for head, unit in columns:
-        label = Text.assemble(f"{head}\n", (f"[{unit}]" if unit else "", "not bold dim"))
-        result.add_column(label, justify="right", no_wrap=True)
-    names = result.columns[0]
-    names.justify, names.no_wrap, names.overflow = "left", False, "fold"
-    return result
-
-
 def _levels(evaluation: Evaluation, context: Context) -> RenderableType:
     scale, unit = energy_unit(evaluation.energy_pj)
     total = float(evaluation.energy_pj)
     networks, levels = network_energy_pj(evaluation), level_energy_pj(evaluation)
-    result = _heads(
+    with_metadata = bool(evaluation.metadata_bits.any())
+    blanks = ("",) * with_metadata
+    result = heads(
         [
             ("level", ""),
             ("cycles", ""),
             ("speed", "ratio"),
             ("instances", "used/all"),
             ("capacity", "% used"),
+            *([("metadata", "% used")] if with_metadata else []),
             ("energy", unit),
             ("share", "%"),
         ]
@@ -111,20 +111,23 @@ def _levels(evaluation: Evaluation, context: Context) -> RenderableType:
         return f"{energy_pj / scale:,.3f}", percent(energy_pj / total) if total else "-"
 
     for s in reversed(range(len(context.names.levels))):
-        result.add_row(Text(context.names.levels[s]), *_level_cells(evaluation, context, s), *energy_cells(levels[s]))
+        metadata = (_metadata_used(evaluation, s),) * with_metadata
+        cells = (*_level_cells(evaluation, context, s), *metadata, *energy_cells(levels[s]))
+        result.add_row(Text(context.names.levels[s]), *cells)
         if networks.any():
             child = context.names.levels[s - 1] if s else context.names.compute
-            result.add_row(Text(f"  to {child}"), "", "", "", "", *energy_cells(networks[s]), style=_DIM)
+            result.add_row(Text(f"  to {child}"), "", "", "", "", *blanks, *energy_cells(networks[s]), style=_DIM)
     result.add_row(
         Text(context.names.compute),
         count_text(evaluation.compute_cycles),
         "",
         _instances(evaluation, context, -1),
         "",
+        *blanks,
         *energy_cells(float(evaluation.compute_energy_pj)),
     )
     result.add_section()
-    result.add_row("total", count_text(evaluation.cycles), "", "", "", *energy_cells(total), style="bold")
+    result.add_row("total", count_text(evaluation.cycles), "", "", "", *blanks, *energy_cells(total), style="bold")
     return Group(Text(), result)
 
 
@@ -133,7 +136,7 @@ def _level_cells(evaluation: Evaluation, context: Context, s: int) -> tuple[Rend
     mark, style = (_BANDWIDTH_MARK, _SLOW) if speed < 1 else (" ", "")
     capacity = float(evaluation.capacity_words[s])
     over = Violation(int(evaluation.violation[s + 1])) in (Violation.CAPACITY, Violation.UTILIZATION)
-    used = percent(evaluation.tile_words[s].sum() / capacity) if 0 < capacity < np.inf else "-"
+    used = percent(_stored(evaluation, context, s) / capacity) if 0 < capacity < np.inf else "-"
     return (
         Text(count_text(evaluation.level_cycles[s]), style=style),
         Text(f"{speed:.2f}{mark}", style=style),
@@ -142,13 +145,26 @@ def _level_cells(evaluation: Evaluation, context: Context, s: int) -> tuple[Rend
     )
 
 
+def _metadata_used(evaluation: Evaluation, s: int) -> Text:
+    capacity, bits = float(evaluation.capacity_bits[s]), float(evaluation.metadata_bits[s].sum())
+    over = Violation(int(evaluation.violation[s + 1])) == Violation.METADATA_CAPACITY
+    used = percent(bits / capacity) if 0 < capacity < np.inf else "-"
+    return Text(used, style=_BAD if over else "")
+
+
+def _stored(evaluation: Evaluation, context: Context, s: int) -> float:
+    """Words that the fullest tiles of level `s` take."""
+    return float((evaluation.stored_words[s] * context.mapping.keep[s]).sum())
+
+
 def _instances(evaluation: Evaluation, context: Context, s: int) -> Text:
     """Used and existing instances of level `s` (-1: of the compute units)."""
     program = context.program
     if s < 0:
         used, exist = evaluation.compute_instances, program.compute_mesh_x * program.compute_mesh_y
     else:
-        used, exist = evaluation.instances[s].max(), program.mesh_x[s] * program.mesh_y[s]
+        used = evaluation.instances[s].max() if program.sparse is None else used_instances(evaluation, context)[s].max()
+        exist = program.mesh_x[s] * program.mesh_y[s]
     code = Violation(int(evaluation.violation[s + 1]))
     over = code in (Violation.INSTANCES, Violation.MESH_X, Violation.MESH_Y)
     return Text(f"{count_text(used)}/{count_text(exist)}", style=_BAD if over else "")
@@ -165,8 +181,7 @@ class _Words:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         whole = self._table()
-        wanted = Measurement.get(console, options.update(max_width=_WIDEST), whole).maximum
-        if len(self.tensors) == 1 or wanted <= options.max_width:
+        if len(self.tensors) == 1 or fits(console, options, whole):
             yield Text()
             yield whole
         else:
@@ -176,7 +191,7 @@ class _Words:
 
     def _table(self) -> Table:
         names = self.context.names
-        result = _heads([("words", "per instance"), ("", ""), *((names.tensors[t], "") for t in self.tensors)])
+        result = heads([("words", "per instance"), ("", ""), *((names.tensors[t], "") for t in self.tensors)])
         result.columns[1].justify = "left"
         result.show_lines = True
         for s in reversed(range(len(names.levels))):
@@ -201,6 +216,8 @@ def _notes(evaluation: Evaluation, context: Context) -> list[Text]:
     notes = [Text(f"{_BANDWIDTH_MARK} {reason}", style=_SLOW) for reason in _bandwidth_limits(evaluation, context)]
     if not network_energy_pj(evaluation).any():
         notes.append(Text(f"Networks take no energy: {_why_networks_are_free(context)}.", style=_DIM))
+    if context.program.sparse is not None:
+        notes += [Text(note, style=_DIM) for note in table_sparse.NOTES]
     notes.append(Text("Energy is dynamic only: no leakage, no clock tree.", style=_DIM))
     return [Text(), *notes]
 
@@ -208,8 +225,10 @@ def _notes(evaluation: Evaluation, context: Context) -> list[Text]:
 def _bandwidth_limits(evaluation: Evaluation, context: Context) -> list[str]:
     """For each level that bandwidth slows down: what it needs at full speed and what it has (spec/dense.md 7.4)."""
     program = context.program
-    reads = evaluation.reads.sum(1) / evaluation.compute_cycles
-    writes = (evaluation.fills + evaluation.updates).sum(1) / evaluation.compute_cycles
+    reads, writes = (
+        timed_words(evaluation, context, actions).evened.sum(1) / evaluation.compute_cycles
+        for actions in (READS, WRITES)
+    )
     kinds = (
         ("reads", reads, program.read_bandwidth),
         ("writes", writes, program.write_bandwidth),

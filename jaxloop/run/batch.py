@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -15,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..kernel.evaluate import evaluate
+from ..kernel.evaluate import Enumerated, enumerate_links, evaluate
+from ..kernel.records import Records
 from ..lower.classes import element_class
 from ..lower.program import to_device
-from ..program import Mapping, Program, Structure, leaf_names
+from ..program import Mapping, Program, Structure
 from ..result import Evaluation
 
 RECORD_FIELDS = ("record_multicast", "record_scatter", "record_accesses")
@@ -36,6 +38,9 @@ ENUMERATED_LANES = 64
 
 SINGLE_ELEMENTS = 64
 """Smallest enumeration of a single evaluation: fewer executables count more than speed there."""
+
+SINGLE_RECORDS = 64
+"""Places for enumerated records of a single evaluation; more of them take another executable."""
 
 Leaves = dict[str, np.ndarray]
 _T = TypeVar("_T")
@@ -56,13 +61,22 @@ def chunk_lanes(structure: Structure, itemsize: int) -> int:
 
 
 def _closed_form_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
-    """`leaves` and `layout`: a flattened (program, mapping), which costs less per call than the modules do."""
+    """`leaves` and `layout`: a flattened (program, mapping) or (program, mapping, enumerated): flat lists cost less per
+    call than modules do."""
     _TRACES["closed_form"] += 1
     result = evaluate(*jax.tree.unflatten(layout, leaves))
     lanes = max(leaf.shape[-1] for leaf in leaves)
     values = {name: getattr(result, name) for name in fields}
     # what does not depend on any batched leaf has one lane
     return {name: jnp.broadcast_to(value, (*value.shape[:-1], lanes)) for name, value in values.items()}
+
+
+def _links_of_one(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
+    """The records of one mapping without lanes, as the fields of `Records` and `uncounted`."""
+    _TRACES["enumerating"] += 1
+    found = enumerate_links(*jax.tree.unflatten(layout, leaves))
+    values = {name: getattr(found.records, name) for name in Records.__dataclass_fields__}
+    return {name: (values | {"uncounted": found.uncounted})[name] for name in fields}
 
 
 def _enumerating_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
@@ -97,8 +111,7 @@ def _precision(dtype: np.dtype):
 
 
 def _with_elements(program: Program, elements: int) -> Program:
-    structure = program.structure.with_elements(elements)
-    return Program(structure=structure, **{n: getattr(program, n) for n in leaf_names(program)})
+    return replace(program, structure=program.structure.with_elements(elements))
 
 
 def _widest(mapping: Mapping) -> np.ndarray:
@@ -107,20 +120,45 @@ def _widest(mapping: Mapping) -> np.ndarray:
 
 
 def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluation:
-    """One mapping with every field. Leaves of arguments and result are numpy arrays without lanes."""
+    """One mapping with every field. Leaves of arguments and result are numpy arrays without lanes.
+
+    The closed form is one executable for all mappings: if links may matter, they are enumerated by another, and it runs
+    again with the records found."""
     fields = (*BATCH_FIELDS, *RECORD_FIELDS)
-    with _precision(dtype):
-        leaves, layout = jax.tree.flatten((program, mapping))
+
+    def run(enumerated: Enumerated) -> Leaves:
+        leaves, layout = jax.tree.flatten((program, mapping, enumerated))
         lanes = to_device([np.asarray(leaf)[..., None] for leaf in leaves], dtype)
-        result = jax.device_get(_compiled(_closed_form_lanes, once=True)(lanes, layout, fields))
-        values = {name: leaf[..., 0] for name, leaf in result.items()}
-        if values["needs_enumeration"]:
-            wider = _with_elements(program, max(element_class(int(_widest(mapping))), SINGLE_ELEMENTS))
+        return jax.device_get(_compiled(_closed_form_lanes, once=True)(lanes, layout, fields))
+
+    with _precision(dtype):
+        values = run(_enumerated(program, {}))
+        if values["needs_enumeration"][..., 0]:
+            # only the dense part matters, so that sparse designs share the executable of dense ones
+            dense = replace(program, structure=replace(program.structure, sparse=None), sparse=None)
+            wider = _with_elements(dense, max(element_class(int(_widest(mapping))), SINGLE_ELEMENTS))
             leaves, layout = jax.tree.flatten((wider, mapping))
-            lanes = to_device([np.asarray(leaf)[None] for leaf in leaves], dtype)
-            result = jax.device_get(_compiled(_enumerating_lanes, once=True)(lanes, layout, fields))
-            values = {name: leaf[0] for name, leaf in result.items()}
-    return Evaluation(**values)
+            names = (*Records.__dataclass_fields__, "uncounted")
+            device = to_device([np.asarray(leaf) for leaf in leaves], dtype)
+            found = jax.device_get(_compiled(_links_of_one, once=True)(device, layout, names))
+            values = run(_enumerated(program, found))
+    without_lanes: dict[str, Any] = {name: leaf[..., 0] for name, leaf in values.items()}
+    return Evaluation(**without_lanes)
+
+
+def _enumerated(program: Program, found: Leaves) -> Enumerated:
+    """Records as the closed form takes them: those that hold anything, in few different numbers; none at first."""
+    structure = program.structure
+    shape = (structure.levels, structure.tensors)
+    counts = found.get("accesses", np.zeros((0, *shape)))
+    filled = np.flatnonzero((counts > 0.0).any(axis=(1, 2)))
+    rows = SINGLE_RECORDS * 2 ** max(0, int(np.ceil(np.log2(max(len(filled), 1) / SINGLE_RECORDS))))
+    leaves: dict[str, Any] = {name: np.zeros((rows, *shape)) for name in ("multicast", "scatter", "accesses")}
+    for name, leaf in leaves.items():
+        leaf[: len(filled)] = found[name][filled] if found else 0.0
+    leaves |= {"links": found.get("links", np.zeros(shape)), "fanout": found.get("fanout", np.ones(structure.levels))}
+    flags: dict[str, Any] = {"applies": np.asarray(bool(found)), "uncounted": found.get("uncounted", np.asarray(False))}
+    return Enumerated(Records(**leaves), **flags)
 
 
 def evaluate_lanes(

@@ -46,7 +46,7 @@ class Storage:
     - `reduction_supported`: partial sums arriving from below are added in place.
     - `vector_access_energy`: pJ per vector access, `address_energy`: pJ per generated address, `area`: um^2 per
       instance, each None when the file gives none (`cluster-area` is divided by the cluster size by the reader).
-    - the three flags at the end concern compressed tensors.
+    - the four flags at the end concern compressed tensors.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Storage:
     compression_supported: bool = False
     decompression_supported: bool = False
     concordant_traversal: bool = False
+    allow_overbooking: bool = False
 
     @property
     def instances(self) -> int:

@@ -12,7 +12,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Accepted:
-    """Numbers where the reference refuses or aborts."""
+    """Numbers where the reference refuses, aborts or overlooks a key."""
 
     cycles: int
     pj_per_compute: str
@@ -39,7 +39,10 @@ class Case:
 SAME = Reference()
 BOTH = "both refuse"
 CRASH = "a message where the reference aborts"
-SPARSE = Refused("sparse acceleration features .* not evaluated yet", "sparse designs are not evaluated yet")
+SPELLINGS = "both spellings are read"
+OVERLOOKED = "both spellings are read; the reference overlooks the keys and evaluates a dense design"
+PERCENT = "not from 0 to 1 .*not a percentage"
+FANOUT = Refused("Spad: Required fanoutX 8 does not meet hardware constraint 4", BOTH)
 IMPERFECT = Refused("imperfect factor .* is not modeled yet", "imperfect factors are not modeled yet")
 
 
@@ -50,6 +53,122 @@ def _product(rank: str, product: int, size: int) -> str:
 CASES = {
     "c00-dense-base": Case("three levels, four compute units; per-scalar energies, first touch of outputs", SAME),
     "c00-sparse-modules-noopt": Case("densities, but no sparse optimizations", SAME),
+    # --- format ranks
+    "c01-enough-ranks": Case("as many format ranks as loops", SAME),
+    "c01-extra-ranks-inner": Case("more format ranks than loops, from the innermost loop outward", SAME),
+    "c01-extra-ranks-outer": Case("more format ranks than loops, from the outermost loop inward", SAME),
+    "c01-few-ranks-all": Case(
+        "fewer format ranks than loops",
+        Refused("Glb: more compression ranks needed than supported in hardware.*: A", BOTH),
+    ),
+    # --- gating and skipping
+    "c02-gate-and-skip-same": Case(
+        "gating and skipping of one tensor at one level",
+        SAME,
+        warns='"Spad" both gates and skips tensor "B": skipping comes first',
+    ),
+    "c02-gate-at-Main": Case("gating at the outermost level: hardly any tile is empty", SAME),
+    "c02-gate-compute": Case("gating at the compute units: same time, less energy", SAME),
+    "c02-gate-plus-skip-compute": Case("skipping at the innermost level leaves nothing to gate", SAME),
+    "c02-mutual-skip": Case("skipping both inputs: their densities multiply", SAME),
+    "c02-skip-B-on-A": Case("skipping one input", SAME),
+    "c02-skip-Z-on-AB": Case("skipping the output: less energy, same time", SAME),
+    "c02-skip-at-Glb": Case("skipping whole tiles further out: hardly any is empty", SAME),
+    "c02-skip-compute": Case("skipping at the compute units without metadata: nothing to skip", SAME),
+    "c02-skip-options": Case("skipping as a list of options", SAME),
+    "c03-empty-condition": Case("empty condition-on", Refused('`condition-on` of target "B" is empty', CRASH)),
+    "c03-position-skipping": Case(
+        "position-skipping, known from the paper's artifact",
+        Refused('"position-skipping" is refused .*paper.s artifact, not modeled yet', CRASH),
+    ),
+    "c03-scalar-condition": Case(
+        "condition-on without brackets", Accepted(128, "12.06", "one name is a list of one; the reference refuses")
+    ),
+    "c03-self-condition": Case("a tensor conditioned on itself", Refused('"A" is conditioned on itself', CRASH)),
+    "c03-unknown-level": Case(
+        "a level that does not exist", Refused('unknown level "Buffer".*valid: Spad, Glb, Main, Mac', BOTH)
+    ),
+    "c03-unknown-tensor": Case("a tensor that does not exist", Refused('unknown tensor "W".*valid: A, B, Z', CRASH)),
+    "c03-unknown-type": Case("misspelled action type", Refused('type "skip" .*did you mean "skipping"', CRASH)),
+    # --- spellings
+    "c04-data-spaces-underscore": Case("data_spaces", Accepted(256, "12.78", SPELLINGS)),
+    "c04-flattened-hyphen": Case("flattened-rankIDs", SAME),
+    "c04-flattened-matters-hyphen": Case(
+        "flattened-rankIDs with too few ranks", Refused("Glb: more compression ranks needed .*: A", BOTH)
+    ),
+    "c04-flattened-matters-underscore": Case(
+        "flattened_rankIDs with too few ranks", Refused("Glb: more compression ranks needed .*: A", BOTH)
+    ),
+    "c04-flattened-underscore": Case("flattened_rankIDs", SAME),
+    "c04-sparse-optimizations-hyphen": Case("sparse-optimizations", Accepted(64, "11.70", OVERLOOKED)),
+    "c04-target-key-v04": Case("a target named as in version 0.4", Accepted(64, "11.70", SPELLINGS)),
+    "c04-underscore-keys": Case("action_optimization, condition_on", Accepted(64, "11.70", OVERLOOKED)),
+    # --- formats
+    "c05-fmt-B": Case("bitmask", SAME),
+    "c05-fmt-CP": Case("coordinates", SAME),
+    "c05-fmt-RLE": Case("run lengths", SAME),
+    "c05-fmt-UB": Case("uncompressed bitmask", SAME),
+    "c05-fmt-lower": Case("formats in lower case", SAME),
+    "c05-fmt-unknown": Case(
+        "a format called CSR",
+        Refused('unknown rank format "CSR".*CSR is UOP then CP', "both refuse; ours says how to write it"),
+    ),
+    "c05-format-on-bypassed": Case(
+        "a format where the tensor is bypassed",
+        SAME,
+        warns='format of tensor "A" at level "Spad" has no effect: the mapping bypass',
+    ),
+    "c05-format-on-bypassed-control": Case("the same without that format", SAME),
+    "c05-md-bits-0": Case("metadata words of 0 bits", SAME),
+    "c05-md-bits-3": Case("metadata words of 3 bits", SAME, warns="metadata-word-bits 3 are raised to 4"),
+    "c05-md-bits-32": Case(
+        "metadata words wider than a row",
+        Refused('metadata-word-bits 32 of CP do not fit level "Glb": its metadata row has 16 bits', BOTH),
+    ),
+    "c05-md-overflow": Case(
+        "metadata that does not fit",
+        Refused(
+            r"Glb: mapped metadata tile size 61 exceeds metadata buffer capacity 16 \(bits: A 61\)",
+            "both refuse; ours lists the bits per tensor",
+        ),
+    ),
+    "c05-no-md-depth": Case("no metadata_storage_depth", SAME),
+    "c05-no-md-store": Case("no metadata storage", SAME),
+    "c05-no-ranks": Case(
+        "a format without ranks",
+        Refused('format of tensor "A" at level "Spad" has no `ranks`', "both refuse; ours says what is missing"),
+    ),
+    "c05-order-bad": Case(
+        "inner_to_outer, compressed further in only",
+        Refused(
+            "Spad: compressed, but not at the next outer level.*: A",
+            "the underscore is read; the reference aborts on a compressed level inside an uncompressed one",
+        ),
+    ),
+    "c05-order-effect-inner": Case("ranks applied from the innermost loop outward", SAME),
+    "c05-order-effect-outer": Case("ranks applied from the outermost loop inward", SAME),
+    "c05-outer-compressed": Case(
+        "compressed rank above an uncompressed one",
+        Refused(r"rank 0 \(CP, .*compressed above the uncompressed rank 1 \(UOP\)", BOTH),
+    ),
+    # --- densities
+    "c06-actual-data": Case(
+        "densities from data",
+        Refused('"A": densities from data .* are not modeled', "both refuse; ours says the remedy"),
+    ),
+    "c06-commonDensity": Case("one density for all tensors", SAME),
+    "c06-density-gt1": Case("density 1.5", Refused(f'1.5 of tensor "A" is {PERCENT}', CRASH)),
+    "c06-density-gt1-fs": Case("fixed-structured density 1.5", Refused(f'1.5 of tensor "A" is {PERCENT}', CRASH)),
+    "c06-density-neg": Case("density -0.1", Refused(f'-0.1 of tensor "A" is {PERCENT}', CRASH)),
+    "c06-density-percent": Case("density 25", Refused(f'25 of tensor "A" is {PERCENT}', CRASH)),
+    "c06-density-scalar": Case("a density as one number", SAME),
+    "c06-density-str": Case("density 25%", Refused('"25%" is not a number .*tensor "A" from 0 to 1', CRASH)),
+    "c06-dist-missing": Case("no distribution", Refused('density of tensor "A" has no `distribution`', CRASH)),
+    "c06-dist-underscore": Case("fixed_structured", Accepted(64, "11.70", SPELLINGS)),
+    "c06-dist-unknown": Case(
+        "a distribution that does not exist", Refused('unknown distribution "uniform".*valid: fixed_structured', BOTH)
+    ),
+    "c06-fs-not-integral": Case("308 of 1024 operations", SAME),
     # --- mappings
     "c08-comma-factors": Case("factors with commas", SAME),
     "c08-dup-directive": Case(
@@ -116,8 +235,8 @@ CASES = {
     "c11-zero-entries-bypassed": Case("level of size 0 that keeps nothing", SAME),
     # --- bandwidth
     "c12-bw-deprecated": Case("old key bandwidth", SAME, warns="`bandwidth` is deprecated .* 2 words per cycle each"),
-    "c12-bw-gate-main": Case("bandwidth and gating", SPARSE),
-    "c12-bw-sparse": Case("bandwidth and skipping", SPARSE),
+    "c12-bw-gate-main": Case("bandwidth and gating", SAME),
+    "c12-bw-sparse": Case("bandwidth and skipping", SAME),
     "c12-bw-throttle": Case("read bandwidth that throttles", SAME),
     "c12-bw-zero": Case(
         "read bandwidth 0", Refused('"0" is not a number above 0', "the reference takes 0 as unlimited")
@@ -126,7 +245,7 @@ CASES = {
     # --- convolutions
     "c13-conv-s1": Case("stride 1: tiles with halo", SAME),
     "c13-conv-s2": Case("stride 2", SAME),
-    "c13-conv-s2-sparse": Case("stride 2, skipping", SPARSE),
+    "c13-conv-s2-sparse": Case("stride 2, skipping", SAME),
     "c13-conv-s3-d2": Case("stride 3, dilation 2", SAME),
     "c13-conv-s4": Case("stride 4", SAME),
     "c13-depthwise": Case("depthwise convolution", SAME),
@@ -169,6 +288,11 @@ CASES = {
     ),
     "c15-range-in-parent": Case("instance range at the parent", SAME),
     "c15-unknown-attr": Case("misspelled attribute", SAME, warns='"read_bandwith".*did you mean "read_bandwidth"'),
+    # --- special patterns
+    "c17-banded": Case("band matrix", SAME),
+    "c17-fs-24": Case("2:4 structured", SAME),
+    "c17-spatial-skip": Case("spatial skipping that saves no unit", FANOUT),
+    "c17-spatial-skip-fmt": Case("spatial skipping of a compressed tensor that saves no unit", FANOUT),
     # --- networks
     "c18-multicast-B": Case("wire energy of the table", SAME),
     "c18-network-bw": Case("fill latency of a network", SAME),
@@ -177,7 +301,10 @@ CASES = {
     "c18-no-temporal-reuse": Case("no temporal reuse of a tensor", SAME),
     "c18-wire": Case("wire energy", SAME),
     # --- problems
-    "c19-four-operands": Case("three inputs and sparse optimizations", SPARSE),
+    "c19-four-operands": Case(
+        "three inputs and sparse optimizations",
+        Refused(r"need 2 tensors that are only read; this problem has 3 \(A, B, Cc\)", CRASH),
+    ),
     "c19-instance-missing-dim": Case(
         "size of a rank missing", Refused('size of dimension "N" is missing .*add `N:`', CRASH)
     ),

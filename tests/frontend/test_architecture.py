@@ -54,7 +54,7 @@ MALFORMED = [
     glb("network-key", "network_read: noc", "explicit networks are not modeled", "remove the key"),
     glb("network-type", "network-type: M:N", 'network type "M:N"', "1:1, 1:N"),
     glb("partition", "tile_partition_supported: true", "partitioned tiles are not modeled", "remove the key"),
-    glb("overbooking", "allow_overbooking: yes", "overbooking is not modeled", "remove the key"),
+    glb("overbooking", "allow_overbooking: maybe", '"maybe" is not yes or no', "write yes or no"),
     glb("flag", "reduction_supported: maybe", '"maybe" is not yes or no', "write yes or no"),
     glb("energy", "vector-access-energy: -2", '"-2" is not a number from 0', "write a number from 0"),
     glb("real-count", "cluster-size: 1.0", '"1.0" is not a whole number from 1', "write a whole number"),

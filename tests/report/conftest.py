@@ -1,5 +1,5 @@
 """Small designs in `data/` and their evaluations; `matmul`, `conv`, `strided` and `ispass` come with the stats file
-that the reference program wrote for them."""
+that the reference program wrote for them. Sparse designs are those of other tests: see `sparse`."""
 
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +9,10 @@ import pytest
 
 import jaxloop
 from jaxloop.result import Evaluation
+from tests.golden.compare import files_of as golden_files, read_cases
+from tests.golden.sample import DATA as GOLDEN, file_of
+from tests.sparse_examples import EXAMPLES as WORKED
+from tests.spec_examples.examples import EXAMPLES
 
 DATA = Path(__file__).parent / "data"
 
@@ -38,3 +42,25 @@ def files_of() -> Callable[[str], list[str]]:
 def expected_stats() -> Callable[[str], str]:
     """The reference's stats file of a design."""
     return lambda name: (DATA / name / "expected.stats.txt").read_text()
+
+
+def sparse_texts(name: str) -> dict[str, str]:
+    """The files of a sparse design: a worked example of spec/sparse.md (`"6 hierarchical"`), a golden case
+    (`"advanced-1-60"`) or one of the spec sets (`"06"`)."""
+    if name in WORKED:
+        return WORKED[name].texts()
+    if name in EXAMPLES:
+        return EXAMPLES[name].files()
+    cases = read_cases(GOLDEN / file_of(name.rpartition("-1-")[0]))
+    return next(golden_files(case) for case in cases if case["id"] == name)
+
+
+@cache
+def _sparse_evaluation(name: str) -> Evaluation:
+    return jaxloop.evaluate(jaxloop.loads(sparse_texts(name)))
+
+
+@pytest.fixture
+def sparse() -> Callable[[str], Evaluation]:
+    """`sparse("06")`: the evaluation of a sparse design by its name."""
+    return _sparse_evaluation
