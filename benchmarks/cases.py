@@ -141,8 +141,8 @@ ERT:
 
 @dataclass(frozen=True)
 class Case:
-    """**Attributes:** `whole`: chance that a rank is not split over several places, which representations with few ranks
-    ask for."""
+    """**Attributes:** `whole`: chance that a rank is not split over several places, which representations with few
+    ranks ask for."""
 
     name: str
     design: Design

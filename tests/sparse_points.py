@@ -1,5 +1,6 @@
-"""Random points of one sparse structure: a fixed problem on fixed levels, with numbers drawn into the leaves of `Program`
-and `Mapping` (densities, formats, SAFs, prices, bandwidths, loops), so that many tests share few executables."""
+"""Random points of one sparse structure: a fixed problem on fixed levels, with numbers drawn into the leaves of
+`Program` and `Mapping` (densities, formats, SAFs, prices, bandwidths, loops), so that many tests share few
+executables."""
 
 import random
 from collections.abc import Callable, Sequence

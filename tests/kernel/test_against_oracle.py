@@ -23,7 +23,6 @@ from jaxloop.spec.mapping import LevelNest, Loop
 from jaxloop.spec.sparse import ActionKind, FormatRank, RankFormat, SparseTarget, TensorFormat
 from tests.helpers import assert_all_finite, random_mapping, row, stacked
 from tests.oracles.sparse_errors import Refusal, Undefined
-from tests.oracles.sparse_format import Units
 from tests.oracles.sparse_model import SparseResult, evaluate as oracle
 from tests.oracles.sparse_traffic import ACTIONS, KINDS, DenseCounts
 from tests.sparse_strategies import FAMILIES, random_sparse_design
@@ -108,7 +107,7 @@ def _by_key(design: jl.Design, values: dict[tuple[int, str], Any], default: Any 
     return np.array([[values.get((s, name), default) for name in names] for s in levels], float)
 
 
-def _padded(units: Units, ranks: int) -> list[list[float]]:
+def _padded(units: Any, ranks: int) -> list[list[float]]:
     return [*units, *([[0.0, 0.0]] * (ranks - len(units)))]
 
 

@@ -61,7 +61,7 @@ def _slopes(program: jl.Program, mapping: jl.Mapping, weights: jax.Array) -> dic
 
     def value(leaves: dict[str, jax.Array]) -> jax.Array:
         result = evaluate(with_leaves(program, leaves), mapping)
-        return sum(weight * jnp.sum(getattr(result, n)) for weight, n in zip(weights, OUTPUTS, strict=True))
+        return sum(weight * jnp.sum(getattr(result, n)) for weight, n in zip(weights, OUTPUTS, strict=True))  # pyright: ignore[reportReturnType]
 
     return jax.grad(value)(leaves_of(program))
 

@@ -123,8 +123,8 @@ def test_formats_of_full_tensors(reading: str, seed: int):
 @examples
 @given(seeds)
 def test_counts_add_up(reading: str, seed: int):
-    """What is not actual, gated or skipped was eliminated: by a format, or by a SAF further out. A density that comes out
-    an ulp above 1 adds one to the reference's counts (3.6: the floor of a tiny negative number is -1)."""
+    """What is not actual, gated or skipped was eliminated: by a format, or by a SAF further out. A density that comes
+    out an ulp above 1 adds one to the reference's counts (3.6: the floor of a tiny negative number is -1)."""
     points = draw_all(seed)
     conventions = READINGS[reading]
     result = evaluate_points(points, conventions)

@@ -1,5 +1,4 @@
 import dataclasses
-import re
 from math import comb, floor
 
 import numpy as np
@@ -200,15 +199,6 @@ def test_a_whole_level(evaluated):
     ]
 
 
-def test_sliding_windows(evaluated):
-    evaluation = evaluated("strided")
-    (subject,) = find_subjects(evaluation.context.design, ["Dram.Inputs"])
-    line = explanation(evaluation, subject).splitlines()[3]
-    extents = [int(extent) for extent in re.findall(r" (\d+)(?= x|:)", line)]
-    assert np.prod(extents) == evaluation.tile_words[subject.level, subject.tensor]
-    assert re.search(r"\d\*\w\+", line)
-
-
 def test_smooth_conventions_round_nothing(sparse):
     evaluation = jaxloop.evaluate(jaxloop.loads(sparse_texts("06")), conventions=jaxloop.SMOOTH)
     text = explanation(evaluation, Subject(1, 0))
@@ -243,17 +233,6 @@ def test_command_line(files_of):
     table, _, rest = result.stdout.partition("\nRF.Z: tensor Z at level RF\n")
     assert "valid mapping" in table
     assert "425.600 pJ" in rest and "\nMAC: the compute units\n" in rest
-
-
-def test_command_line_refuses_before_it_evaluates(files_of, tmp_path):
-    target = tmp_path / "out.json"
-    result = _run(*files_of("wired"), "--explain", "RG.Z", "--json", str(target))
-    assert result.exit_code == 2
-    assert result.stderr == 'error: --explain RG.Z: there is no level "RG" (did you mean "RF"?)\n'
-    assert result.stdout == "" and not target.exists()
-    result = _run(*files_of("wired"), "--explain", "RF.Z", "--json", "-")
-    assert result.exit_code == 2
-    assert "--explain prints to the standard output" in result.stderr
 
 
 def test_command_line_explains_invalid_mappings(files_of, tmp_path):

@@ -49,12 +49,3 @@ def test_metadata_of_each_rank(sparse):
         "            Rank 1 (metadata, payload): (0,  25)",
         "            Rank 0 (metadata, payload): (312,  0)",
     ]
-
-
-def test_networks_keep_the_instances_of_the_mapping(sparse):
-    """Per instance of the mapping, however many of them have something to do."""
-    evaluation = sparse("07")
-    assert float(evaluation.instances[0, 0]) == 1.75
-    found = figures(stats_text(evaluation))
-    per_instance = float(found["R <==> MAC", "A", "Energy (per-instance)"])
-    assert 2 * per_instance == pytest.approx(float(evaluation.network_energy_pj[0, 0]), abs=0.02)
