@@ -23,6 +23,8 @@ RANK_FORMATS: dict[RankFormat, int] = {rank_format: code for code, rank_format i
 DENSITY_KINDS: dict[Distribution, int] = {distribution: code for code, distribution in enumerate(Distribution)}
 """Codes of `SparseProgram.density_kind`."""
 
+OCCUPANCIES = 4096
+"""Numbers of nonzeros in a tile that are looked at one by one; where a design may need more, some of them are."""
 
 SAF_KINDS: dict[ActionKind, int] = {ActionKind.GATING: 1, ActionKind.SKIPPING: 2, ActionKind.SPATIAL_SKIPPING: 3}
 """Codes of `SparseProgram.saf_kind`; 0 is padding."""

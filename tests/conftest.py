@@ -4,15 +4,27 @@ Examples are drawn anew in every local run; under CI they are fixed, so that a p
 """
 
 import os
+from collections.abc import Iterator
 
+import jax
 import pytest
 from hypothesis import HealthCheck, settings
+
+from jaxloop.run.room import is_crowded
 
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # the first example compiles
 
 settings.register_profile("local", **COMMON)
 settings.register_profile("ci", derandomize=True, print_blob=True, **COMMON)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(autouse=True)
+def room_for_executables() -> Iterator[None]:
+    """Tests compile functions of their own too."""
+    yield
+    if is_crowded():
+        jax.clear_caches()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

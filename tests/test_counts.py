@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 
 import jaxloop as jl
-from jaxloop.lower import lower
-from jaxloop.run.batch import compilations
+from jaxloop.lower import lower, lower_mapping
+from jaxloop.program import RANK_FORMATS, SAF_KINDS, SparseProgram
+from jaxloop.run.batch import compilations, evaluate_one
+from jaxloop.spec.sparse import ActionKind
+from tests.golden.compare import files_of, read_cases
+from tests.golden.sample import DATA, SHARES, file_of
 from tests.helpers import fixed_design, random_mapping, random_mappings, stacked
+from tests.sparse_examples import EXAMPLES
 from tests.strategies import random_design
 
 BACKEND_COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -104,3 +109,58 @@ def test_what_changes_the_graph_adds_one():
     jl.evaluate(design, conventions=replace(jl.SMOOTH, whole_cycles=True))
     jl.evaluate(design, conventions=replace(jl.SMOOTH, whole_cycles=True))
     assert since(before) == {"closed_form": 1, "enumerating": 0}
+
+
+def choices(sparse: SparseProgram, numbers: np.random.Generator, tensors: int) -> SparseProgram:
+    """Other densities, formats and SAFs."""
+    kinds = [SAF_KINDS[kind] for kind in (ActionKind.GATING, ActionKind.SKIPPING)]
+    formats = numbers.choice([*RANK_FORMATS.values()], np.shape(sparse.rank_format))
+    mask = numbers.integers(0, 2, (3, *np.shape(sparse.saf_leaders)))
+    return replace(
+        sparse,
+        density=numbers.random(np.shape(sparse.density)),
+        rank_format=np.where(np.asarray(sparse.rank_format) > 0, formats, 0).astype(np.int32),
+        saf_kind=numbers.choice([0, *kinds], np.shape(sparse.saf_kind)).astype(np.int32),
+        saf_level=numbers.integers(0, 2, np.shape(sparse.saf_level)).astype(np.int32),
+        saf_target=numbers.integers(-1, tensors, np.shape(sparse.saf_target)).astype(np.int32),
+        saf_leaders=mask[0].astype(float),
+        compute_gating=numbers.integers(0, 2, ()).astype(float),
+        compute_skipping=numbers.integers(0, 2, ()).astype(float),
+    )
+
+
+def test_a_thousand_sparse_designs_are_one_trace(events: list[str]):
+    """One after the other: densities, formats, gating and skipping are numbers."""
+    design, numbers = jl.loads(EXAMPLES["6 hierarchical"].texts()), np.random.default_rng(4)
+    program = lower(design, jl.TIMELOOP_2022).program
+    assert design.nest is not None and program.sparse is not None
+    mapping = lower_mapping(design.nest, design.einsum, program.structure)
+    before, energies = compilations(), []
+    for count in range(1000):
+        if count == 1:
+            assert since(before)["closed_form"] <= 1  # none where another test was here before
+            events.clear()
+        other = replace(program, sparse=choices(program.sparse, numbers, len(design.einsum.tensors)))
+        energies.append(float(evaluate_one(other, mapping, np.dtype(np.float64)).energy_pj))
+    assert events == []
+    assert len(set(energies)) > 900
+
+
+def test_sweeps_of_sparse_designs_add_none(events: list[str]):
+    """Densities and what sparse accelerators have beside dense ones, at the front door."""
+    design = jl.loads(EXAMPLES["6 hierarchical"].texts())
+    jl.evaluate(design)
+    events.clear()
+    for value in np.linspace(0.0, 0.99, 20):
+        jl.evaluate(design, densities={"A": value, "B": 1.0 - value}, hardware={"MAC.skipped_energy": value})
+        jl.evaluate(design, hardware={"Buffer.metadata_width": 8.0 + value, "Backing.gated_read_energy": value})
+    assert events == []
+
+
+def test_few_size_classes_hold_the_golden_cases():
+    """Of all profiles, dense and sparse. Beside an executable for each there are those that enumerate children, two in
+    all (`tests/golden` counts what is really compiled)."""
+    designs = [jl.loads(files_of(case)) for name in SHARES for case in read_cases(DATA / file_of(name))]
+    structures = {lower(design, jl.TIMELOOP_2022).program.structure for design in designs}
+    assert len(designs) > 400 and {structure.sparse is None for structure in structures} == {True, False}
+    assert len(structures) <= 6

@@ -8,6 +8,7 @@ from ..spec.architecture import Architecture, Storage
 from ..spec.einsum import Einsum
 from ..spec.mapping import LoopNest
 from ..spec.sparse import (
+    COMPRESSED,
     ActionKind,
     ActionOptimization,
     FormatRank,
@@ -25,7 +26,6 @@ _KIND_ALIASES = {"spatial_skipping": "skipping_spatial"}
 _COMPUTE_KINDS = {str(kind): kind for kind in (ActionKind.GATING, ActionKind.SKIPPING)}
 _COMPUTE_ALIASES = {"gate_on_zero_operand": "gating", "skip_on_not_aligned_operands": "skipping"}
 _FORMATS = {spelling: f for f in RankFormat for spelling in (str(f), str(f).lower())}
-_COMPRESSED = (RankFormat.B, RankFormat.CP, RankFormat.RLE)
 _ORDERS = {"inner_to_outer": True, "outer_to_inner": False}
 _SECTIONS = ("representation_format", "action_optimization", "compute_optimization")
 _WORD_BITS = {"payload_word_bits": "payload-word-bits", "metadata_word_bits": "metadata-word-bits"}
@@ -155,7 +155,7 @@ class SparseReader:
         ranks = [rank for item in nodes for rank in self._rank(item, where, self._levels.get(level))]
         formats = [rank.format for rank in ranks]
         for position in range(len(formats) - 1):
-            if formats[position] in _COMPRESSED and formats[position + 1] not in _COMPRESSED:
+            if formats[position] in COMPRESSED and formats[position + 1] not in COMPRESSED:
                 self._reader.error(
                     nodes[position].place,
                     f"{where}: rank {position} ({formats[position]}, counted from the outermost) is compressed above"
@@ -164,7 +164,7 @@ class SparseReader:
                 )
                 break
         rate = self._reader.value(map.get("compression_rate"), Kind.COST)
-        if rate is not None and not any(rank in _COMPRESSED for rank in formats):
+        if rate is not None and not any(rank in COMPRESSED for rank in formats):
             self._reader.error(
                 map.place_of("compression_rate"), f"{where} compresses nothing", "remove `compression-rate`"
             )
@@ -231,7 +231,7 @@ class SparseReader:
                 continue
             self._reader.check_keys(map, ("type", "options", "target", "condition_on"))
             kind = self._kind(map, kind)
-            options = self._options(map) if kind is not None else ()
+            options = self._options(map, level) if kind is not None else ()
             if kind is ActionKind.SPATIAL_SKIPPING and len(options) > 1:
                 self._reader.error(map.place_of("options"), "spatial skipping takes one option", "keep one")
             if kind is not None and options:
@@ -249,9 +249,9 @@ class SparseReader:
             return None
         return self._reader.enum(node, "action-optimization type", _KINDS, _KIND_ALIASES)
 
-    def _options(self, map: Map) -> tuple[Intersection, ...]:
+    def _options(self, map: Map, level: str) -> tuple[Intersection, ...]:
         if map.get("options") is None:
-            option = self._intersection(map)
+            option = self._intersection(map, level)
             return (option,) if option else ()
         found: list[Intersection] = []
         for item in self._reader.sequence(map.get("options"), "`options`"):
@@ -259,12 +259,12 @@ class SparseReader:
             if entry is None:
                 continue
             self._reader.check_keys(entry, ("target", "condition_on"))
-            option = self._intersection(entry)
+            option = self._intersection(entry, level)
             if option is not None:
                 found.append(option)
         return tuple(found)
 
-    def _intersection(self, map: Map) -> Intersection | None:
+    def _intersection(self, map: Map, level: str) -> Intersection | None:
         if map.get("target") is None:
             self._reader.error(map.place, "an action optimization has no `target`", "write the tensor to act on")
         target = self._reader.known(map.get("target"), self._tensors, "tensor")
@@ -272,7 +272,7 @@ class SparseReader:
         if node is None or (isinstance(node, Sequence) and not node.items):
             self._reader.error(
                 map.place_of("condition_on"),
-                f'the `condition-on` of target "{target}" is empty',
+                f'the `condition-on` of target "{target}" at level "{level}" is empty',
                 "name the tensors whose zeros let the access be dropped; " + _FROM_ARTIFACT_REMEDY,
             )
             return None

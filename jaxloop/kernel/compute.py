@@ -100,4 +100,9 @@ def _by_fate(
     if conventions.double_sided_complement:
         nothing = jnp.where(both, 1.0 - full[0] * full[1], nothing)
     gated, skipped, gone = down(gated), down(skipped), down(total * nothing)
+    if conventions.double_sided_complement or not conventions.clamped_states:
+        # pairs that count twice, or chances beyond 0 and 1, may add up to more than there is; -1 is a rounding
+        gated = jnp.clip(gated, 0.0, total)
+        skipped = jnp.clip(skipped, 0.0, total - gated)
+        gone = jnp.clip(gone, -1.0, total - gated - skipped)
     return stack([total - gated - skipped - gone, gated, skipped])

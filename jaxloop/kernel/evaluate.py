@@ -106,7 +106,7 @@ def _sound(mapping: Mapping) -> Mapping:
     """The mapping with loops of one iteration where a factor is not positive, so that all numbers stay finite."""
 
     def positive(factors: Array) -> Array:
-        return jnp.where(factors > 0.0, factors, 1.0)
+        return jnp.where((factors > 0.0) & jnp.isfinite(factors), factors, 1.0)
 
     factors = {name: positive(getattr(mapping, name)) for name in ("temporal", "spatial_x", "spatial_y")}
     return replace(mapping, **factors)

@@ -52,7 +52,7 @@ def _spatial_positions(mapping: Mapping, dtype: Any) -> Array:
     place = positions(mapping.spatial_order, dtype)
     along_x = mapping.spatial_x > 1.0
     along_y = (mapping.spatial_y > 1.0) & ~along_x
-    key = place + place.shape[1] * along_y
+    key = place + place.shape[1] * along_y.astype(dtype)
     outermost_x = jnp.max(jnp.where(along_x, place, -1.0), axis=1)
     mixed = jnp.any(along_y & (place < outermost_x[:, None]), axis=1)
     sorted_place = jnp.sum((key[:, :, None] > key[:, None]).astype(dtype), axis=2)

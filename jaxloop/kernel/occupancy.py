@@ -189,9 +189,9 @@ def _summed(tiles: CellTiles, densities: Densities) -> tuple[Array, Array, Array
         units = tiles.units(conventions, densities.prob_none(tile, visit.count), visit.part_empty)
         weight = visit.probability if conventions.unconditional_blocks else given
         return (
-            sums[0] + given * visit.count,
-            sums[1] + given[:, :, None, None] * units,
-            sums[2] + ceil_div(visit.count, tiles.block) * weight,
+            sums[0] + shielded(given * visit.count),
+            sums[1] + shielded(given[:, :, None, None] * units),
+            sums[2] + shielded(ceil_div(visit.count, tiles.block) * weight),
         )
 
     zero = jnp.zeros_like(removed + tiles.block)

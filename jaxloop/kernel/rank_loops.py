@@ -12,13 +12,11 @@ from jaxtyping import Array, Bool, Float
 
 from .._math import stack
 from ..program import RANK_FORMATS, Program, SparseProgram
-from ..spec.sparse import RankFormat
+from ..spec.sparse import COMPRESSED
 from .deal import Dealt, Slots, deal, deal_flattened
 from .density.base import Box
 from .nest import Nest, box_of, footprint, from_owner, of_child, outward
 from .tiling import Tiles
-
-COMPRESSED = (RankFormat.CP, RankFormat.B, RankFormat.RLE)
 
 
 class FormatRanks(eqx.Module):

@@ -138,7 +138,8 @@ def temporal_reuse(program: Program, mapping: Mapping, tiles: Tiles) -> Reuse:
         same.append(moved - first_advances[s][None])  # the innermost loop matches itself
     same_motion = stack(same)
 
-    reuses = jnp.concatenate([jnp.zeros_like(mapping.keep[:1]), 1.0 - mapping.no_temporal_reuse[:-1]]) > 0.0
+    stops = mapping.no_temporal_reuse
+    reuses = jnp.concatenate([jnp.zeros_like(stops[:1]), 1.0 - stops[:-1]]) > 0.0
     delivered = whole * (first_starts[:, None] - same_motion) + entering * (first_advances[:, None] + same_motion)
     return Reuse(
         loops=Loops(advances=advances, motion=motion, motion_before=motion_before, steps=steps),

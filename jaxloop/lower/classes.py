@@ -24,8 +24,6 @@ FORMAT_RANKS = (16, 32)
 GROUPS = (16, 64)
 OPTIONS = (4, 16)
 BANDS = (15, 63, 255, 1023)
-OCCUPANCIES = 4096
-"""Numbers of nonzeros in a tile that are looked at one by one; where there may be more, some of them are."""
 
 
 def _up(value: int, classes: tuple[int, ...]) -> int:

@@ -245,8 +245,9 @@ def lower_costs(design: Design, conventions: Conventions, report: Diagnostics) -
         if level.network.wire_energy is not None:
             costs.wire_energy[s] = level.network.wire_energy
     _compute_energy(design.architecture.compute, design, report, costs)
-    if design.sparse.has_effect:
+    if design.sparse.is_present:
         _sparse_energies(design, costs)
+    if design.sparse.has_effect:
         _report_full_prices(design, report)
     costs.compute_area = _area(design, design.architecture.compute.name, design.architecture.compute.area)
     wire = None if design.energy_table is None else design.energy_table.wire_energy

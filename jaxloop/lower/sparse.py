@@ -12,6 +12,7 @@ from .._errors import Diagnostics, Place, nearest
 from ..conventions import Conventions
 from ..program import (
     DENSITY_KINDS,
+    OCCUPANCIES,
     RANK_FORMATS,
     SAF_KINDS,
     Action,
@@ -25,7 +26,6 @@ from ..spec.architecture import Storage
 from ..spec.density import Density, Distribution
 from ..spec.design import Design
 from ..spec.sparse import ActionKind, ActionOptimization, FormatRank, RankFormat, SparseTarget, TensorFormat
-from .classes import OCCUPANCIES
 from .costs import Costs
 
 DENSE = Density(Distribution.FIXED_STRUCTURED, 1.0)

@@ -11,7 +11,6 @@ from ..program import RANK_FORMATS, Action, Fate, SparseProgram
 from ..result import Context, Evaluation
 from ..spec.sparse import RankFormat
 
-COMPRESSED = frozenset((RankFormat.CP, RankFormat.B, RankFormat.RLE))
 """Formats that leave zeros out."""
 
 READS, WRITES = [Action.READ], [Action.FILL, Action.UPDATE]
@@ -68,6 +67,12 @@ def used_instances(evaluation: Evaluation, context: Context) -> np.ndarray:
     rows = np.floor(np.asarray(program.mesh_x * program.mesh_y / program.cluster_size))[:, None]
     most = np.asarray(evaluation.instances_x * evaluation.instances_y)[:, None]
     return np.where(clusters < rows, clusters, most)
+
+
+def may_overbook(context: Context, s: int) -> bool:
+    """Whether a level plans for fewer nonzeros than its fullest tile may hold (5.2)."""
+    sparse = context.program.sparse
+    return sparse is not None and bool(sparse.allow_overbooking[s]) and bool(np.isfinite(context.program.size[s]))
 
 
 def outer_level(context: Context, s: int, t: int) -> int | None:

@@ -217,7 +217,7 @@ def _notes(evaluation: Evaluation, context: Context) -> list[Text]:
     if not network_energy_pj(evaluation).any():
         notes.append(Text(f"Networks take no energy: {_why_networks_are_free(context)}.", style=_DIM))
     if context.program.sparse is not None:
-        notes += [Text(note, style=_DIM) for note in table_sparse.NOTES]
+        notes += [Text(note, style=_DIM) for note in table_sparse.notes(context)]
     notes.append(Text("Energy is dynamic only: no leakage, no clock tree.", style=_DIM))
     return [Text(), *notes]
 

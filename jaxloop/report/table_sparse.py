@@ -11,7 +11,7 @@ from ..program import Action
 from ..result import Context, Evaluation, Violation
 from .columns import Columns, Group
 from .numbers import count_text, energy_unit, percent
-from .sparse import accessed_bits, metadata_bits, used_instances
+from .sparse import accessed_bits, may_overbook, metadata_bits, used_instances
 
 _ACTIONS = {Action.READ: "reads", Action.FILL: "fills", Action.UPDATE: "updates"}
 _DIM, _BAD = "dim", "bold red"
@@ -92,11 +92,16 @@ def accesses(evaluation: Evaluation, context: Context) -> Columns:
     return Columns("Accesses", hint, (("level", ""), ("tensor", ""), ("", "")), tuple(rows), groups)
 
 
-NOTES = (
+def notes(context: Context) -> list[str]:
+    """What the words in the heads mean."""
+    planned = [name for s, name in enumerate(context.names.levels) if may_overbook(context, s)]
+    return [*_NOTES, *(f"Stored at most: {name} may be overbooked, the planned tiles are shown." for name in planned)]
+
+
+_NOTES = (
     "Eliminated: zeros that a compressed tensor does not store, and what SAFs further out keep from arriving.",
     "Empty: tiles without nonzeros; below a level with metadata they do not arrive, and averages are over the others.",
 )
-"""What the words in the heads mean."""
 
 
 def _kept(context: Context, s: int) -> list[int]:

@@ -22,6 +22,7 @@ from ..lower.classes import element_class
 from ..lower.program import to_device
 from ..program import Mapping, Program, Structure
 from ..result import Evaluation
+from .room import is_crowded
 
 RECORD_FIELDS = ("record_multicast", "record_scatter", "record_accesses")
 BATCH_FIELDS = tuple(
@@ -46,6 +47,7 @@ Leaves = dict[str, np.ndarray]
 _T = TypeVar("_T")
 
 _TRACES: Counter[str] = Counter()
+_JITTED: list[Any] = []
 
 
 def lane_bytes(structure: Structure, itemsize: int) -> int:
@@ -89,15 +91,26 @@ def _enumerating_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, 
     return {name: getattr(result, name) for name in fields}
 
 
-@cache
 def _compiled(function: Callable[..., dict[str, jax.Array]], once: bool) -> Callable[..., dict[str, jax.Array]]:
-    """A jitted `function`. On CPUs, single evaluations (`once`) spend their time in the compiler, which is told to be
+    """A jitted `function`. Lets go of all executables first if the process can hold few more."""
+    traces = sum(compilations().values())
+    if traces != _TRACES["known"] and is_crowded():
+        for known in _JITTED:
+            known.clear_cache()
+    _TRACES["known"] = traces
+    return _jitted(function, once)
+
+
+@cache
+def _jitted(function: Callable[..., dict[str, jax.Array]], once: bool) -> Callable[..., dict[str, jax.Array]]:
+    """On CPUs, single evaluations (`once`) spend their time in the compiler, which is told to be
     quick; batches run on all cores chunk by chunk, so that no operation needs to be split."""
     options: dict[str, Any] | None = None
     if jax.default_backend() == "cpu":
         quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
         options = quick if once else {"xla_cpu_multi_thread_eigen": False}
-    return jax.jit(function, static_argnames=("layout", "fields"), compiler_options=options)
+    _JITTED.append(jax.jit(function, static_argnames=("layout", "fields"), compiler_options=options))
+    return _JITTED[-1]
 
 
 def compilations() -> dict[str, int]:

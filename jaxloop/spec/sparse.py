@@ -14,6 +14,10 @@ class RankFormat(StrEnum):
     UB = "UB"
 
 
+COMPRESSED = (RankFormat.CP, RankFormat.B, RankFormat.RLE)
+"""Formats that leave out what is empty."""
+
+
 class ActionKind(StrEnum):
     GATING = "gating"
     SKIPPING = "skipping"

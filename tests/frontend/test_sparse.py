@@ -66,8 +66,14 @@ MALFORMED = [
     option(
         "self", "{target: B, condition-on: [A, B]}", ".condition-on", '"B" is conditioned on itself', "other tensors"
     ),
-    option("empty", "{target: B, condition-on: []}", ".condition-on", 'of target "B" is empty', "paper's artifact"),
-    option("no-condition", "{target: B}", "", 'of target "B" is empty', "name the tensors"),
+    option(
+        "empty",
+        "{target: B, condition-on: []}",
+        ".condition-on",
+        'target "B" at level "Spad" is empty',
+        "paper's artifact",
+    ),
+    option("no-condition", "{target: B}", "", 'target "B" at level "Spad" is empty', "name the tensors"),
     option("condition", "{target: B, condition-on: [W]}", ".condition-on[0]", 'unknown tensor "W"', "A, B, Z"),
     option("target", "{target: W, condition-on: [A]}", ".target", 'unknown tensor "W"', "A, B, Z"),
     option("no-target", "{condition-on: [A]}", "", "an action optimization has no `target`", "tensor to act on"),

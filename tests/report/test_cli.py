@@ -186,7 +186,7 @@ def test_help_explains_the_commands():
     text = _run("--help").stdout
     assert "evaluate" in text and "designs" in text
     evaluate = _run("evaluate", "--help").stdout
-    for option in ("--json", "--stats", "--conventions", "Exit status"):
+    for option in ("--json", "--stats", "--explain", "--conventions", "Exit status"):
         assert option in evaluate
     assert _run("evaluate").exit_code == 2
 

@@ -16,11 +16,11 @@ from jaxloop.report.explain.energy import block_ratio, compute_items, instances_
 from jaxloop.report.explain.safs import chosen_of, gates_or_skips, options_of, outer_saf
 from jaxloop.spec.sparse import ActionKind
 from tests.report.conftest import sparse_texts
-from tests.sparse_examples import EXAMPLES as WORKED
+from tests.sparse_examples import Example
 
-GOLDEN = ("advanced-1-21", "advanced-1-32", "advanced-1-60", "sparse-1-42", "sparse-1-90", "sparse-1-151")
+GOLDEN = ("advanced-1-21", "advanced-1-60", "sparse-1-42", "sparse-1-151")
 """Between them: options, SAFs on two levels, empty tiles, partly filled blocks, addresses, conversions."""
-SPARSE = (*WORKED, *GOLDEN, "08")
+SPARSE = ("1 compute gating", "6 hierarchical", "7 decompression", "9 spatial", "10 banded", "11 blocks", *GOLDEN, "08")
 SPATIAL = SAF_KINDS[ActionKind.SPATIAL_SKIPPING]
 
 
@@ -125,6 +125,8 @@ def test_skipping_on_two_levels(sparse):
     assert "leader tile of A: 1 word, P(empty) = 0.75" in _words(text)
     assert "Backing has metadata of B, so empty tiles do not arrive" in text
     assert "reads 512 257 256 65 0 191" in _words(text)
+    assert "reads rank 0 metadata 387 0 0 0 0 1" in _words(text)
+    assert "reads arrive in the number of updates" in text
     backing = explanation(evaluation, *find_subjects(evaluation.context.design, ["Backing.B"]))
     assert f"leader tile of A: 16 words, P(empty) = {outer:.6g}" in _words(backing)
 
@@ -178,6 +180,25 @@ def test_spatial_skipping(sparse):
     assert "spatial skipping of B on A, asked for at Rf: a child has nothing to do with chance 0.5" in bypassed
 
 
+def test_overbooking():
+    """Worked example 12: the planned tile holds 23 words, which 127 of 128 tiles do not exceed."""
+    example = Example(
+        "M2 N8 K2;MKN",
+        "M8 N1 K8;KNM",
+        {"A": "hypergeometric 0.25", "B": "hypergeometric 0.5"},
+        formats={("Backing", "A"): "UOP UOP UOP CP", ("Buffer", "A"): "UOP CP"},
+        attributes=", allow_overbooking: true",
+    )
+    texts = example.texts()
+    texts["architecture"] = texts["architecture"].replace("data_storage_depth: 4096", "data_storage_depth: 64", 1)
+    evaluation = jaxloop.evaluate(jaxloop.loads(texts))
+    text = explanation(evaluation, Subject(0, 0))
+    assert "planned for: 23 words" in text
+    assert "x 1 instances on average = 13,212.000 pJ" in text
+    assert f"with overbooking {13212 * 127 / 128:,.3f} pJ" in text
+    assert "planned for A 23 + B 8 + Z 8 = 39 words, of 64" in explanation(evaluation, Subject(0))
+
+
 def test_a_dense_design(evaluated):
     evaluation = evaluated("wired")
     (subject,) = find_subjects(evaluation.context.design, ["RF.Z"])
@@ -197,6 +218,13 @@ def test_a_whole_level(evaluated):
     assert [line for line in text.splitlines() if line.endswith("at level RF")] == [
         f"RF.{tensor}: tensor {tensor} at level RF" for tensor in "ABZ"
     ]
+
+
+def test_sliding_windows(evaluated):
+    evaluation = evaluated("strided")
+    (subject,) = find_subjects(evaluation.context.design, ["Dram.X"])
+    assert "C 6 x 3*R+2*P 39: 234 words, of 234 in the whole tensor" in explanation(evaluation, subject)
+    assert evaluation.tile_words[subject.level, subject.tensor] == 234
 
 
 def test_smooth_conventions_round_nothing(sparse):
@@ -233,6 +261,17 @@ def test_command_line(files_of):
     table, _, rest = result.stdout.partition("\nRF.Z: tensor Z at level RF\n")
     assert "valid mapping" in table
     assert "425.600 pJ" in rest and "\nMAC: the compute units\n" in rest
+
+
+def test_command_line_refuses_before_it_evaluates(files_of, tmp_path):
+    target = tmp_path / "out.json"
+    result = _run(*files_of("wired"), "--explain", "DRAN.Z", "--json", str(target))
+    assert result.exit_code == 2
+    assert result.stderr == 'error: --explain DRAN.Z: there is no level "DRAN" (did you mean "DRAM"?)\n'
+    assert result.stdout == "" and not target.exists()
+    result = _run(*files_of("wired"), "--explain", "RF.Z", "--json", "-")
+    assert result.exit_code == 2
+    assert "--explain prints to the standard output" in result.stderr
 
 
 def test_command_line_explains_invalid_mappings(files_of, tmp_path):

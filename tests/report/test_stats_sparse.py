@@ -4,7 +4,7 @@ import pytest
 
 import jaxloop
 from jaxloop.report import stats_text
-from tests.report.conftest import DATA
+from tests.report.conftest import DATA, sparse_texts
 from tests.spec_examples.examples import EXAMPLES
 from tests.spec_examples.stats import different_lines, figures
 
@@ -49,3 +49,16 @@ def test_metadata_of_each_rank(sparse):
         "            Rank 1 (metadata, payload): (0,  25)",
         "            Rank 0 (metadata, payload): (312,  0)",
     ]
+
+
+def test_networks_keep_the_instances_of_the_mapping():
+    """Per instance of the mapping, however many of them have something to do."""
+    files = sparse_texts("07")
+    files["arch.yaml"] = files["arch.yaml"].replace(
+        "metadata_storage_depth: 32,", "metadata_storage_depth: 32, energy-per-hop: 0.25,"
+    )
+    evaluation = jaxloop.evaluate(jaxloop.loads(files))
+    total = float(evaluation.network_energy_pj[0, 0])
+    assert total > 0 and float(evaluation.instances[0, 0]) == 1.75
+    found = figures(stats_text(evaluation))
+    assert found["R <==> MAC", "A", "Energy (per-instance)"] == f"{total / 2:.2f} pJ"

@@ -10,7 +10,7 @@ from jaxloop.report import print_table
 from jaxloop.report.numbers import count_text
 from tests.report.conftest import sparse_texts
 
-DESIGNS = ("04", "06", "07", "08", "5 double-sided", "6 hierarchical", "advanced-1-60")
+DESIGNS = ("04", "06", "07", "08", "6 hierarchical", "advanced-1-60")
 
 
 def _lines(evaluation, width: int) -> list[str]:
@@ -68,6 +68,23 @@ def test_average_instances(sparse):
     assert ["R", "A", "16", "4.857", "5", "12.5", "1.75", "0.214"] in rows
 
 
+def test_narrow_screens_get_more_tables_not_fewer_numbers(sparse):
+    evaluation = sparse("06")
+    wide, narrow = (_rows(evaluation, width) for width in (160, 80))
+    assert len(narrow) > len(wide)
+    assert ["level", "tensor", "instances", "energy"] in narrow and [
+        "level",
+        "tensor",
+        "instances",
+        "energy",
+    ] not in wide
+    assert ["Local", "A", "1.00", "3.199"] in narrow
+    # a table about metadata leaves out rows without any
+    bits = narrow.index(["level", "tensor", "actual", "gated", "skipped"])
+    assert ["Local", "A", "reads", "9,864", "-", "14,720"] in narrow[bits:]
+    assert not any("Z" in row for row in narrow[bits:])
+
+
 @cache
 def _changed(name: str, old: str, new: str) -> jaxloop.Evaluation:
     texts = sparse_texts(name)
@@ -83,6 +100,15 @@ def test_too_much_metadata():
     level = next(line.split() for line in lines if line.startswith("Local"))
     assert level[5] == "369.0"
     assert any(line.split() == ["capacity", "of", "1,024", "of", "800", "of", "1"] for line in lines)
+
+
+def test_bandwidth_counts_metadata_and_no_skipped_words():
+    """Local reads 1,233 words of A and of B, and 1,233 words of metadata of A and 100 + 1,248 of B."""
+    slow = _changed("06", "block_size: 1,", "block_size: 1, read_bandwidth: 2,")
+    words = 1233 + 1233 + 1233 + 100 + 1248
+    assert float(slow.slowdown[1]) == pytest.approx(2 / (words / 1232))
+    note = f"* Local reads {words / 1232:.4g} words/cycle per instance at full speed, its bandwidth is 2"
+    assert note in _lines(slow, 120)
 
 
 def test_says_what_the_words_mean(sparse):

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from ..._math import floor, valued
 from ..._twofold import Twofold, twofold, where
+from ...program import OCCUPANCIES
 from .base import Visit, Walk
 from .stirling import prob_empty
 
@@ -73,7 +74,9 @@ def start_draws(size: Any, nonzeros: Any, tile: Any, parts: Any) -> Walk:
     rounded too where the first number or the part is at most `MOST_TERMS`, else as exact as `prob_empty` is."""
     size, nonzeros, tile = _checked(size, nonzeros, tile)
     first, last = consecutive_window(size, nonzeros, tile)
+    # a tile of a mapping that does not cover its ranks may hold more; nobody shall wait for it
     length = last - first + 1.0
+    length = jnp.where(length > 0.0, jnp.minimum(length, OCCUPANCIES + 1.0), 0.0)
     one = twofold(jnp.ones_like(first))
 
     def add(index: Any, state: tuple[Any, Twofold, Twofold]) -> tuple[Any, Twofold, Twofold]:

@@ -73,7 +73,11 @@ class Densities(eqx.Module):
     def walk(self, tile: Box, parts: Box) -> "Occupancies":
         """The occupancies of tiles; `parts` [part, *those of `tile`]. Carries no tangent."""
         fixed, tile, parts = jax.lax.stop_gradient((self, tile, parts))
-        walks = {code: model.walk(fixed.nonzeros, tile, parts) for code, model in fixed._models().items()}
+        walks = {}
+        for code, model in fixed._models().items():
+            # a walk takes as long as its longest tile: those of other models are empty
+            own = jax.tree.map(lambda leaf, code=code: jnp.where(fixed.kind == code, leaf, 0.0), tile)
+            walks[code] = model.walk(fixed.nonzeros, own, parts)
         return Occupancies(fixed, tile, parts, walks)
 
     def prob_empty_within(self, tile: Box, count: Any, part: Box) -> Any:

@@ -86,6 +86,9 @@ def _metadata_lines(evaluation: Evaluation, context: Context, s: int, t: int) ->
         f"stored = {ceil}(expected units x n / {number(tile)}), n words of the dense model",
         "arriving: what SAFs further out let through; each of the fates as for words, on ranks of the next inner level",
     ]
+    two_levels = outer_saf(evaluation, context, s, t) is not None and evaluation.saf_kind[s, t]
+    if two_levels and context.program.structure.conventions.update_counts_for_metadata_reads:
+        rules.append("reads arrive in the number of updates, as in the reference where two levels gate or skip (Q3)")
     return section("Units of metadata per instance", "metadata", [*aligned(rows, left=(0, 1)), *rules])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...program import Conversion, Fate
 from ...result import Context, Evaluation
-from ..sparse import COMPRESSED, accessed_bits, rank_formats, used_instances
+from ..sparse import accessed_bits, rank_formats, used_instances
 from .counts import ACTIONS
 from .text import aligned, number, picojoules, section
 

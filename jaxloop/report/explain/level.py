@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...result import Context, Evaluation
-from ..sparse import READS, WRITES, timed_words
+from ..sparse import READS, WRITES, may_overbook, timed_words
 from .text import aligned, number, picojoules, section
 
 
@@ -22,9 +22,11 @@ def level_lines(evaluation: Evaluation, context: Context, s: int) -> list[str]:
 
 def _capacity(evaluation: Evaluation, context: Context, s: int) -> Iterator[str]:
     words = np.asarray(evaluation.stored_words[s] * context.mapping.keep[s])
-    yield _sum(context, words, "words", evaluation.capacity_words[s])
+    what = "planned for" if may_overbook(context, s) else "at most"
+    yield f"{what} {_sum(context, words, 'words', evaluation.capacity_words[s])}"
     if evaluation.metadata_bits[s].any():
-        yield _sum(context, np.asarray(evaluation.metadata_bits[s]), "bits of metadata", evaluation.capacity_bits[s])
+        bits = np.asarray(evaluation.metadata_bits[s])
+        yield f"{what} {_sum(context, bits, 'bits of metadata', evaluation.capacity_bits[s])}"
 
 
 def _sum(context: Context, parts: np.ndarray, unit: str, capacity: Any) -> str:
@@ -32,7 +34,7 @@ def _sum(context: Context, parts: np.ndarray, unit: str, capacity: Any) -> str:
         f"{name} {number(part)}" for name, part in zip(context.names.tensors, parts, strict=True) if part
     )
     limit = f"of {number(capacity)}" if np.isfinite(capacity) else "unlimited"
-    return f"at most {terms or 'nothing'} = {number(parts.sum())} {unit}, {limit}"
+    return f"{terms or 'nothing'} = {number(parts.sum())} {unit}, {limit}"
 
 
 def _time(evaluation: Evaluation, context: Context, s: int) -> Iterator[str]:

@@ -5,16 +5,16 @@ from typing import Any
 
 SOURCES = {
     "tile": "docs/model.md 1",
-    "density": "spec/sparse.md 1",
-    "occupancy": "spec/sparse.md 2.6 and 5.2",
-    "format": "spec/sparse.md 2",
-    "saf": "spec/sparse.md 3.2 to 3.4",
-    "words": "docs/model.md 7, spec/sparse.md 3.6 and 3.7",
-    "metadata": "spec/sparse.md 2.8 and 3.7",
-    "energy": "docs/model.md 9, spec/sparse.md 5.3 to 5.5",
-    "computes": "spec/sparse.md 4",
-    "capacity": "docs/model.md 11, spec/sparse.md 5.2",
-    "time": "docs/model.md 10, spec/sparse.md 5.6",
+    "density": "docs/model.md 12",
+    "occupancy": "docs/model.md 15 and 21",
+    "format": "docs/model.md 13 and 14",
+    "saf": "docs/model.md 16 and 17",
+    "words": "docs/model.md 7 and 18",
+    "metadata": "docs/model.md 18",
+    "energy": "docs/model.md 9 and 20",
+    "computes": "docs/model.md 19",
+    "capacity": "docs/model.md 11 and 21",
+    "time": "docs/model.md 10 and 20",
 }
 """Section -> where its formulas are written down."""
 

@@ -6,7 +6,7 @@ from ...program import DENSITY_KINDS
 from ...result import Context, Evaluation
 from ...spec.density import Distribution
 from ...spec.einsum import Axis
-from ..sparse import mapped_instances, outer_level, rank_formats, sparse_program
+from ..sparse import mapped_instances, may_overbook, outer_level, rank_formats, sparse_program
 from ..stats_levels import loops
 from .text import aligned, amount, chance, number, section
 
@@ -108,12 +108,12 @@ def _occupancy(evaluation: Evaluation, context: Context, s: int, t: int) -> list
     lines.append(f"instances with a tile: {busy} on average")
     words, density = evaluation.expected_words[s, t], evaluation.expected_density[s, t]
     given = ", given that the tile is not empty" if empty > 0 else ""
-    stored = evaluation.stored_words[s, t]
+    stored, most = evaluation.stored_words[s, t], "planned for" if may_overbook(context, s) else "stored at most"
     return [
         *lines,
         f"expected nonzeros: {number(words)} of {amount(evaluation.tile_words[s, t], 'word')}, "
         f"density {chance(density)}{given}",
-        f"stored at most: {amount(stored, 'word')}, {amount(evaluation.metadata_bits[s, t], 'bit')} of metadata",
+        f"{most}: {amount(stored, 'word')}, {amount(evaluation.metadata_bits[s, t], 'bit')} of metadata",
     ]
 
 
