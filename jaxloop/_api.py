@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from ._errors import Diagnostic, Place, SpecError, nearest
+from ._errors import Diagnostic, Diagnostics, Place, SpecError, nearest
 from .conventions import TIMELOOP_2022, Conventions
 from .designs import files as design_files, is_shipped
 from .frontend import read_files, read_texts
-from .lower import Lowered, check_mapping, lower, lower_mapping, pad_mapping
+from .lower import Lowered, check_mapping, check_streams, lower, lower_mapping, pad_mapping
 from .lower.override import override, to_lanes
 from .lower.program import crop
 from .program import Mapping, Program
@@ -155,7 +155,10 @@ def _lower(
     lowered = lower(design, conventions, exact=batch != (), dtype=dtype, largest=largest, densities=overrides.densities)
     if isinstance(nest, Mapping):
         check_mapping(nest, lowered.own)
-    return lowered, batch
+    report = Diagnostics()
+    check_streams(nest, design, conventions, report)
+    report.raise_if_errors()
+    return replace(lowered, warnings=(*lowered.warnings, *report.warnings)), batch
 
 
 def _batch_shape(nest: Mapping | LoopNest, overrides: _Overrides) -> tuple[int, ...]:

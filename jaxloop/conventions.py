@@ -22,6 +22,7 @@ class Conventions:
     - `first_read_elision`: the first update of an output word needs no read (5.6).
     - `output_network_round_trip`: an output below a level that cannot reduce in place crosses the network twice, less
       one partition per multicast record (9.4, quirk 7).
+    - `streams`: the mapping key `stream` counts (docs/model.md 23). Off: it is ignored, as in the public program.
     - `table_over_attributes`: an entry of the ERT wins over `vector-access-energy` in the architecture (quirk 10);
       off: the attribute wins, as in later releases.
     - `soft_maximum`: where the model takes a maximum over levels or bandwidths, the norm of this exponent is taken: a
@@ -72,6 +73,7 @@ class Conventions:
     link_transfers: bool = True
     first_read_elision: bool = True
     output_network_round_trip: bool = True
+    streams: bool = False
     table_over_attributes: bool = True
     soft_maximum: float = 0.0
     occupancy_sums: bool = True
@@ -104,6 +106,7 @@ TIMELOOP_2022 = Conventions()
 """The public program of August 2022, integer roundings and quirks included."""
 
 MICRO22 = Conventions(
+    streams=True,
     run_length_fibers=False,
     dummy_ranks_advance=False,
     six_decimal_safs=False,
@@ -111,9 +114,11 @@ MICRO22 = Conventions(
     double_sided_complement=True,
     whole_average_units=False,
 )
-"""What the artifact of the MICRO'22 paper computed (spec/sparse.md 8.1). Its dense model is that of `TIMELOOP_2022`."""
+"""What the artifact of the MICRO'22 paper computed (spec/sparse.md 8.1). Its dense model is that of `TIMELOOP_2022` and
+`streams`."""
 
 SMOOTH = Conventions(
+    streams=True,
     integer_counts=False,
     whole_blocks=False,
     whole_cycles=False,

@@ -262,6 +262,7 @@ class Mapping(eqx.Module):
     - `temporal_order`, `spatial_order`: permutations of the ranks.
     - `keep`: 1 where the level stores the tensor.
     - `no_temporal_reuse`, `no_link_transfer`, `no_multicast`: 1 where that kind of reuse is switched off.
+    - `stream`: 1 where the tensor passes through a level that does not store it (switch `streams`).
     """
 
     temporal: Float[AnyArray, "level rank *#lane"]
@@ -273,6 +274,7 @@ class Mapping(eqx.Module):
     no_temporal_reuse: Float[AnyArray, "level tensor *#lane"]
     no_link_transfer: Float[AnyArray, "level tensor *#lane"]
     no_multicast: Float[AnyArray, "level tensor *#lane"]
+    stream: Float[AnyArray, "level tensor *#lane"]
 
 
 @dataclass(frozen=True, slots=True)

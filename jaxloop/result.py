@@ -27,6 +27,12 @@ class Context:
     mapping: Mapping
     provenance: dict[tuple[str, str], str]
 
+    def tensors_at(self, s: int) -> list[int]:
+        """Those that level `s` stores or, where the conventions count that, lets through."""
+        streams = self.program.structure.conventions.streams
+        here = self.mapping.keep[s] + streams * self.mapping.stream[s] > 0.0
+        return [t for t in range(len(self.names.tensors)) if here[t]]
+
 
 class Evaluation(eqx.Module):
     """Counts, cycles and energy of one mapping (or, with leading batch axes, of many).

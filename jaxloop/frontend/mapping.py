@@ -25,7 +25,7 @@ _KEYS = {
         "no_link_transfer",
         "no_multicast_no_reduction",
     ),
-    "bypass": ("type", "target", "keep", "bypass"),
+    "bypass": ("type", "target", "keep", "bypass", "stream"),
 }
 _REUSE = {
     "no_temporal_reuse": "no_temporal_reuse",
@@ -54,6 +54,7 @@ class _Level:
     temporal: _Directive | None = None
     spatial: _Directive | None = None
     keeps: dict[str, tuple[bool, Place]] = field(default_factory=dict)
+    streams: set[str] = field(default_factory=set)
 
 
 def read_mapping(
@@ -158,6 +159,7 @@ class _Builder:
                         "name it in one of the two lists",
                     )
                 level.keeps[tensor] = (is_kept, place)
+        level.streams.update(self._reader.names(map.get("stream"), self._tensors, "tensor"))
 
     def _directive(self, map: Map, target: str, kind: str) -> _Directive:
         where = f'the {kind} directive of level "{target}"'
@@ -244,12 +246,14 @@ def _level_nest(name: str, level: _Level, einsum: Einsum) -> LevelNest:
         switch: tuple(tensor.name for tensor in einsum.tensors if tensor.name in reuse.get(key, ()))
         for key, switch in _REUSE.items()
     }
+    keep = tuple(tensor.name for tensor in einsum.tensors if kept.get(tensor.name, True))
     return LevelNest(
         level=name,
         temporal=_loops(level.temporal, einsum),
         spatial_x=spatial[:split],
         spatial_y=spatial[split:],
-        keep=tuple(tensor.name for tensor in einsum.tensors if kept.get(tensor.name, True)),
+        keep=keep,
+        stream=tuple(t.name for t in einsum.tensors if t.name in level.streams and t.name not in keep),
         **switches,
     )
 

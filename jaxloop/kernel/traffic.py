@@ -60,7 +60,8 @@ def _parent_share(program: Program, records: Records) -> Array:
 
 
 def _bypass(program: Program, mapping: Mapping, records: Records) -> tuple[Array, Records]:
-    """Lets the accesses of a level that bypasses a tensor reach the next outer level (5.3)."""
+    """Lets the accesses of a level that bypasses a tensor reach the next outer level (5.3). Also the words that leave
+    each level on their way inward, whether it stores them or not."""
     content = jnp.sum(records.accesses, axis=0)
     received = jnp.sum(records.accesses * records.multicast, axis=0)
     stored = mapping.keep > 0.0
@@ -69,11 +70,11 @@ def _bypass(program: Program, mapping: Mapping, records: Records) -> tuple[Array
     for s in range(program.structure.levels - 1):
         factor = level_content * records.fanout[s + 1][None] / received[s + 1]
         scaled = records.accesses[:, s + 1] * jnp.where(stored[s], 1.0, factor)[None]
-        contents.append(jnp.where(stored[s], level_content, 0.0))
+        contents.append(level_content)
         accesses.append(scaled)
         links.append(jnp.where(stored[s], records.links[s + 1], 0.0))
         level_content = jnp.sum(scaled, axis=0)
-    contents.append(jnp.where(stored[-1], level_content, 0.0))
+    contents.append(level_content)
     scaled = Records(
         records.multicast, records.scatter, jnp.moveaxis(stack(accesses), 0, 1), stack(links), records.fanout
     )
@@ -104,7 +105,8 @@ def storage_traffic(program: Program, mapping: Mapping, tiles: Tiles, records: R
     from_parent = _parent_share(program, records)
     share = jnp.concatenate([from_parent[1:], jnp.zeros_like(from_parent[:1])])
     share = jnp.where(is_outermost, 0.0, share)
-    content, records = _bypass(program, mapping, records)
+    passing, records = _bypass(program, mapping, records)
+    content = jnp.where(stored, passing, 0.0)
     accesses = jnp.where(is_active[None], records.accesses, 0.0)
     links = jnp.where(is_active, records.links, 0.0)
     records = Records(records.multicast, records.scatter, accesses, links, records.fanout)
@@ -114,7 +116,8 @@ def storage_traffic(program: Program, mapping: Mapping, tiles: Tiles, records: R
     used = (instances_x * instances_y)[:, None]
     peer = exact_divide(jnp.concatenate([links[1:], jnp.zeros_like(links[:1])]), used)
 
-    part = jnp.where(stored, _partitions(program, tiles), 0.0)
+    partitions = _partitions(program, tiles)
+    part = jnp.where(stored, partitions, 0.0)
     first_touch = part if conventions.first_read_elision else jnp.zeros_like(part)
     is_output = program.is_output[None] > 0.0
     needed = content + peer - jnp.where(is_output, first_touch, 0.0)
@@ -122,6 +125,12 @@ def storage_traffic(program: Program, mapping: Mapping, tiles: Tiles, records: R
     if conventions.integer_counts:
         reads, updates, fills = round_half_up(reads), round_half_up(updates), floor(fills)
     reads, updates, fills = (jnp.where(stored, count, 0.0) for count in (reads, updates, fills))
+    if conventions.streams:
+        streamed = (mapping.stream > 0.0) & ~stored & is_active & ~is_output
+        words = round_half_up(passing) if conventions.integer_counts else passing
+        reads, fills, part = (
+            jnp.where(streamed, a, b) for a, b in ((words, reads), (words, fills), (partitions, part))
+        )
     return Traffic(
         tile_words=jnp.where(stored, tiles.tile_words, 0.0),
         partition_size=part,

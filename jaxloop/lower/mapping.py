@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import Diagnostics
+from .._errors import Diagnostics, Place
+from ..conventions import Conventions
 from ..program import Mapping, Structure
+from ..spec.design import Design
 from ..spec.einsum import Einsum
 from ..spec.mapping import LevelNest, Loop, LoopNest
 
-MASKS = ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast")
+MASKS = ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast", "stream")
 """Leaves of `Mapping` over levels and tensors; the others are over levels and ranks."""
 
 
@@ -67,6 +69,35 @@ def check_mapping(mapping: Mapping, own: Structure) -> None:
             found = np.bitwise_or.reduce(np.left_shift(1, np.clip(leaf, 0, 62)), axis=-1)
             if leaf.min() < 0 or (found != (1 << own.ranks) - 1).any():
                 raise ValueError(f"mappings.{name} holds a row that is no permutation of 0 to {own.ranks - 1}")
+
+
+def check_streams(nest: Mapping | LoopNest, design: Design, conventions: Conventions, report: Diagnostics) -> None:
+    """Tensors that pass through levels, in any mapping of a batch: a warning where the conventions do not count that,
+    an error for what is not modeled."""
+    outputs = {tensor.name for tensor in design.einsum.tensors if tensor.is_output}
+    formats = {found.tensor for target in design.sparse.targets for found in target.formats}
+    for level, tensor in _streams(nest, design):
+        place = Place("", 0, f"mapping, level {level}")
+        if not conventions.streams:
+            report.warn(
+                place,
+                f'tensor "{tensor}" passes through level "{level}": not counted, as in the public program',
+                "evaluate with conventions that count it, such as MICRO22",
+            )
+        elif tensor in outputs or tensor in formats:
+            what = "an output" if tensor in outputs else "a tensor with a representation format"
+            message = f'`stream` of "{tensor}" through level "{level}": {what} is not modeled there'
+            report.error(place, message, "keep or bypass it")
+
+
+def _streams(nest: Mapping | LoopNest, design: Design) -> list[tuple[str, str]]:
+    """Pairs of a level and a tensor that passes through it."""
+    if isinstance(nest, LoopNest):
+        return [(level.level, tensor) for level in nest.levels for tensor in level.stream]
+    passes = np.asarray(nest.stream) * (1.0 - np.asarray(nest.keep)) > 0.0
+    found = np.argwhere(passes.any(axis=tuple(range(passes.ndim - 2))))
+    levels, tensors = design.architecture.levels, design.einsum.tensors
+    return [(levels[s].name, tensors[t].name) for s, t in found]
 
 
 def pad_mapping(nest: Mapping, structure: Structure, own: Structure) -> Mapping:

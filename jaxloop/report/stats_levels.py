@@ -37,7 +37,6 @@ def compute_block(evaluation: Evaluation, context: Context) -> list[str]:
 
 def storage_block(evaluation: Evaluation, context: Context, s: int) -> list[str]:
     """The lines about storage level `s`, counted from the innermost."""
-    kept = [t for t in range(len(context.names.tensors)) if context.mapping.keep[s, t]]
     nest = loops(context, s)
     return [
         *title(s + 1, context.names.levels[s]),
@@ -51,7 +50,7 @@ def storage_block(evaluation: Evaluation, context: Context, s: int) -> list[str]
         *heading("STATS", 1),
         line("Cycles", count(evaluation.level_cycles[s]), width=20, indent=1),
         line("Bandwidth throttling", fixed(evaluation.slowdown[s]), width=20, indent=1),
-        *(text for t in kept for text in _tensor_lines(evaluation, context, s, t)),
+        *(text for t in context.tensors_at(s) for text in _tensor_lines(evaluation, context, s, t)),
         "",
     ]
 

@@ -196,12 +196,12 @@ class _Words:
         result.show_lines = True
         for s in reversed(range(len(names.levels))):
             cells = [self._cell(s, t) for t in self.tensors]
-            counts = "tile\nreads\nfills\nupdates" if self.context.mapping.keep[s].any() else "bypassed"
+            counts = "tile\nreads\nfills\nupdates" if self.context.tensors_at(s) else "bypassed"
             result.add_row(Text(names.levels[s]), Text(counts, style=_DIM), *cells)
         return result
 
     def _cell(self, s: int, t: int) -> Text:
-        if not self.context.mapping.keep[s, t]:
+        if t not in self.context.tensors_at(s):
             return Text("-", style=_DIM)
         values: tuple[Any, ...] = (
             self.evaluation.tile_words[s, t],

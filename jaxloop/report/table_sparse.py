@@ -43,7 +43,7 @@ def tiles(evaluation: Evaluation, context: Context) -> Columns:
     scale, unit = energy_unit(evaluation.energy_pj)
     expected_bits = metadata_bits(context, np.asarray(evaluation.metadata_units))
     for s in reversed(range(len(context.names.levels))):
-        for t in _kept(context, s):
+        for t in context.tensors_at(s):
             rows.append((context.names.levels[s], context.names.tensors[t]))
             words.append(
                 (
@@ -57,7 +57,7 @@ def tiles(evaluation: Evaluation, context: Context) -> Columns:
             metadata.append(tuple(map(count_text, bits)) if max(bits) > 0 else None)
             energy = evaluation.energy_pj_by_tensor[s, t] + evaluation.address_energy_pj[s, t]
             costs.append((_average(evaluation.instances[s, t]), f"{energy / scale:,.3f}"))
-        if _kept(context, s):
+        if context.tensors_at(s):
             rows.append((context.names.levels[s], "capacity"))
             words.append(("", "", _capacity(evaluation, s, Violation.CAPACITY), ""))
             has_metadata = evaluation.metadata_bits[s].sum() > 0
@@ -78,7 +78,7 @@ def accesses(evaluation: Evaluation, context: Context) -> Columns:
     words: list[Cells | None] = []
     bits: list[Cells | None] = []
     for s in reversed(range(len(context.names.levels))):
-        for t in _kept(context, s):
+        for t in context.tensors_at(s):
             for action, of_words, of_bits in _nonzero(evaluation, context, s, t):
                 rows.append((context.names.levels[s], context.names.tensors[t], action))
                 words.append(_access_cells(of_words) if of_words[0] > 0 else None)
@@ -102,10 +102,6 @@ _NOTES = (
     "Eliminated: zeros that a compressed tensor does not store, and what SAFs further out keep from arriving.",
     "Empty: tiles without nonzeros; below a level with metadata they do not arrive, and averages are over the others.",
 )
-
-
-def _kept(context: Context, s: int) -> list[int]:
-    return [t for t in range(len(context.names.tensors)) if context.mapping.keep[s, t]]
 
 
 def _nonzero(evaluation: Evaluation, context: Context, s: int, t: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -30,6 +30,8 @@ class LevelNest:
     - `keep`: the tensors stored here, in the Einsum's order; all others are bypassed.
     - `no_temporal_reuse`, `no_link_transfer`, `no_multicast`: tensors for which that kind of reuse is switched off
       (spec/dense.md section 4.8).
+    - `stream`: tensors that are not stored here but pass through, word by word: written once and read once on their
+      way. Only conventions with `streams` count that.
     """
 
     level: str
@@ -40,6 +42,7 @@ class LevelNest:
     no_temporal_reuse: tuple[str, ...] = ()
     no_link_transfer: tuple[str, ...] = ()
     no_multicast: tuple[str, ...] = ()
+    stream: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ...program import Conversion, Fate
 from ...result import Context, Evaluation
+from ...spec.sparse import COMPRESSED
 from ..sparse import accessed_bits, rank_formats, used_instances
 from .counts import ACTIONS
 from .text import aligned, number, picojoules, section
