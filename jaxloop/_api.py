@@ -13,7 +13,7 @@ from ._errors import Diagnostic, Diagnostics, Place, SpecError, nearest
 from .conventions import TIMELOOP_2022, Conventions
 from .designs import files as design_files, is_shipped
 from .frontend import read_files, read_texts
-from .lower import Lowered, check_mapping, check_streams, lower, lower_mapping, pad_mapping
+from .lower import Lowered, check_mapping, check_nest, lower, lower_mapping, pad_mapping
 from .lower.override import override, to_lanes
 from .lower.program import crop
 from .program import Mapping, Program
@@ -156,7 +156,7 @@ def _lower(
     if isinstance(nest, Mapping):
         check_mapping(nest, lowered.own)
     report = Diagnostics()
-    check_streams(nest, design, conventions, report)
+    check_nest(nest, design, conventions, report)
     report.raise_if_errors()
     return replace(lowered, warnings=(*lowered.warnings, *report.warnings)), batch
 

@@ -33,15 +33,15 @@ class Conventions:
 
     - `occupancy_sums`: expected metadata is a sum over the occupancies of a tile (2.6). Off: the tower rule, in which
       the occupancy does not appear.
-    - `whole_coordinates`: CP and B round the mean number of nonempty elements of a fiber up and take it for every
-      nonempty fiber (2.1, Q5). Off: every nonempty element once.
+    - `whole_coordinates`: CP rounds the mean number of nonempty elements of a fiber up and takes it for every nonempty
+      fiber (2.1, Q5). Off: every nonempty element once. `whole_payloads`: the same for the payload of B.
     - `run_length_fibers`: RLE multiplies the share of nonempty fibers with a mean that already contains it (Q5).
     - `recorded_dummy_tiles`: a format rank without loops has the tile of the innermost loop or of one element (2.4,
       Q10). Off: that of the next inner rank.
-    - `dummy_ranks_advance`: fibers of the next inner rank are those of a rank without units (8.1). Off: such a rank is
-      passed over.
     - `least_occupancy_is_empty`: below a level with metadata, the least occupancy of a tile counts as empty even if it
       is not (Q2, Q14). Off: only tiles without nonzeros do.
+    - `partial_blocks`: a compressed tile that does not fill its blocks takes more vector accesses than its words need
+      (5.3). Off: it does not, as in the artifact, whose answers for blocks of 2 to 64 words show none.
     - `unconditional_blocks`: the vector accesses of a compressed tile count its chance to be empty although the tile
       is known to hold something (Q18).
     - `sequential_leader_scale`: the shrinking of a leader tile along one rank carries over to the next (3.2 step 5c).
@@ -78,10 +78,11 @@ class Conventions:
     soft_maximum: float = 0.0
     occupancy_sums: bool = True
     whole_coordinates: bool = True
+    whole_payloads: bool = True
     run_length_fibers: bool = True
     recorded_dummy_tiles: bool = True
-    dummy_ranks_advance: bool = True
     least_occupancy_is_empty: bool = True
+    partial_blocks: bool = True
     unconditional_blocks: bool = True
     sequential_leader_scale: bool = True
     merged_scalar_leaders: bool = True
@@ -108,7 +109,10 @@ TIMELOOP_2022 = Conventions()
 MICRO22 = Conventions(
     streams=True,
     run_length_fibers=False,
-    dummy_ranks_advance=False,
+    whole_coordinates=False,
+    recorded_dummy_tiles=False,
+    least_occupancy_is_empty=False,
+    partial_blocks=False,
     six_decimal_safs=False,
     clamped_states=False,
     double_sided_complement=True,
@@ -126,9 +130,11 @@ SMOOTH = Conventions(
     link_transfers=False,
     occupancy_sums=False,
     whole_coordinates=False,
+    whole_payloads=False,
     run_length_fibers=False,
     recorded_dummy_tiles=False,
     least_occupancy_is_empty=False,
+    partial_blocks=False,
     unconditional_blocks=False,
     sequential_leader_scale=False,
     merged_scalar_leaders=False,

@@ -26,7 +26,7 @@ DENSITY_KINDS: dict[Distribution, int] = {distribution: code for code, distribut
 OCCUPANCIES = 4096
 """Numbers of nonzeros in a tile that are looked at one by one; where a design may need more, some of them are."""
 
-SAF_KINDS: dict[ActionKind, int] = {ActionKind.GATING: 1, ActionKind.SKIPPING: 2, ActionKind.SPATIAL_SKIPPING: 3}
+SAF_KINDS: dict[ActionKind, int] = {kind: code for code, kind in enumerate(ActionKind, start=1)}
 """Codes of `SparseProgram.saf_kind`; 0 is padding."""
 
 
@@ -69,7 +69,7 @@ class SparseStructure:
     - `cells`: pairs of a level and a tensor that may have a representation, or lie inside one; None for all.
     - `fans_out`: some level has several children.
     - `overbooking`: some level may hold tiles larger than itself.
-    - `spatial_skipping`: some group leaves out children of a level.
+    - `spatial_skipping`: some group leaves out children of a level. `position_skipping`: some group compacts a tensor.
     """
 
     format_ranks: int = 0
@@ -83,6 +83,7 @@ class SparseStructure:
     fans_out: bool = False
     overbooking: bool = False
     spatial_skipping: bool = False
+    position_skipping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,9 @@ class SparseProgram(eqx.Module):
     - `metadata_word_bits`: the level's own; `metadata_width`: bits per row of the metadata storage; `metadata_size`:
       its bits (0 where there is none).
     - `decompression_supported`, `compression_supported`, `allow_overbooking`: masks.
-    - `saf_kind`: 0 none, 1 gating, 2 skipping, 3 spatial skipping; `saf_level`: where the group is specified;
-      `saf_target`: tensor whose accesses are removed, -1 for padding; `saf_leaders`: mask of the tensors on whose
-      emptiness this depends.
+    - `saf_kind`: 0 none, 1 gating, 2 skipping, 3 spatial skipping, 4 position skipping; `saf_level`: where the group
+      is specified; `saf_target`: tensor whose accesses are removed, -1 for padding; `saf_leaders`: mask of the tensors
+      on whose emptiness this depends.
     - `compute_gating`, `compute_skipping`: masks.
     - `gated_energy`, `skipped_energy`: per action, beside `Program.action_energy`; `metadata_energy`;
       `conversion_energy`: per word (`Conversion`); `gated_compute_energy`, `skipped_compute_energy`: per operation.

@@ -18,19 +18,18 @@ from ..spec.sparse import (
     SparseTarget,
     TensorFormat,
 )
-from .nodes import Map, Node, Scalar, Sequence, canonical
+from .nodes import Map, Node, Scalar, Sequence
 from .schema import Kind, Reader
 
 _KINDS = {str(kind): kind for kind in ActionKind}
 _KIND_ALIASES = {"spatial_skipping": "skipping_spatial"}
+_SINGLE = {ActionKind.SPATIAL_SKIPPING: "spatial skipping", ActionKind.POSITION_SKIPPING: "position skipping"}
 _COMPUTE_KINDS = {str(kind): kind for kind in (ActionKind.GATING, ActionKind.SKIPPING)}
 _COMPUTE_ALIASES = {"gate_on_zero_operand": "gating", "skip_on_not_aligned_operands": "skipping"}
 _FORMATS = {spelling: f for f in RankFormat for spelling in (str(f), str(f).lower())}
 _ORDERS = {"inner_to_outer": True, "outer_to_inner": False}
 _SECTIONS = ("representation_format", "action_optimization", "compute_optimization")
 _WORD_BITS = {"payload_word_bits": "payload-word-bits", "metadata_word_bits": "metadata-word-bits"}
-_FROM_ARTIFACT = "position_skipping"
-_FROM_ARTIFACT_REMEDY = "known from the paper's artifact, not modeled yet; condition the skipping on another tensor"
 _FORMAT_REMEDY = (
     "write one of UOP, CP, B, RLE, UB per rank, outermost first; CSR is UOP then CP, COO is CP with flattened-rankIDs"
 )
@@ -231,9 +230,9 @@ class SparseReader:
                 continue
             self._reader.check_keys(map, ("type", "options", "target", "condition_on"))
             kind = self._kind(map, kind)
-            options = self._options(map, level) if kind is not None else ()
-            if kind is ActionKind.SPATIAL_SKIPPING and len(options) > 1:
-                self._reader.error(map.place_of("options"), "spatial skipping takes one option", "keep one")
+            options = self._options(map, level, kind) if kind is not None else ()
+            if kind is not None and kind in _SINGLE and len(options) > 1:
+                self._reader.error(map.place_of("options"), f"{_SINGLE[kind]} takes one option", "keep one")
             if kind is not None and options:
                 self._report_redundant(map.place, level, target, kind, options)
                 target.actions.append(ActionOptimization(kind, options))
@@ -244,14 +243,11 @@ class SparseReader:
             if previous is None:
                 self._reader.error(map.place, "an action optimization has no `type`", nearest("", _KINDS))
             return previous
-        if isinstance(node, Scalar) and canonical(node.text) == _FROM_ARTIFACT:
-            self._reader.error(node.place, f'the type "{node.text}" is refused', _FROM_ARTIFACT_REMEDY)
-            return None
         return self._reader.enum(node, "action-optimization type", _KINDS, _KIND_ALIASES)
 
-    def _options(self, map: Map, level: str) -> tuple[Intersection, ...]:
+    def _options(self, map: Map, level: str, kind: ActionKind) -> tuple[Intersection, ...]:
         if map.get("options") is None:
-            option = self._intersection(map, level)
+            option = self._intersection(map, level, kind)
             return (option,) if option else ()
         found: list[Intersection] = []
         for item in self._reader.sequence(map.get("options"), "`options`"):
@@ -259,21 +255,27 @@ class SparseReader:
             if entry is None:
                 continue
             self._reader.check_keys(entry, ("target", "condition_on"))
-            option = self._intersection(entry, level)
+            option = self._intersection(entry, level, kind)
             if option is not None:
                 found.append(option)
         return tuple(found)
 
-    def _intersection(self, map: Map, level: str) -> Intersection | None:
+    def _intersection(self, map: Map, level: str, kind: ActionKind) -> Intersection | None:
         if map.get("target") is None:
             self._reader.error(map.place, "an action optimization has no `target`", "write the tensor to act on")
         target = self._reader.known(map.get("target"), self._tensors, "tensor")
         node = map.get("condition_on")
-        if node is None or (isinstance(node, Sequence) and not node.items):
+        is_empty = node is None or (isinstance(node, Sequence) and not node.items)
+        if kind is ActionKind.POSITION_SKIPPING:
+            if not is_empty:
+                message = f'position skipping of target "{target}" at level "{level}" has conditions'
+                self._reader.error(map.place_of("condition_on"), message, "write `condition-on: []`")
+            return Intersection(target, ()) if target is not None and is_empty else None
+        if is_empty:
             self._reader.error(
                 map.place_of("condition_on"),
                 f'the `condition-on` of target "{target}" at level "{level}" is empty',
-                "name the tensors whose zeros let the access be dropped; " + _FROM_ARTIFACT_REMEDY,
+                "name the tensors whose zeros let the access be dropped, or write `type: position-skipping`",
             )
             return None
         if isinstance(node, Scalar):

@@ -11,6 +11,7 @@ from ..program import Action, Program
 from .cells import Cells
 from .nest import Nest, of_outer, of_parent
 from .occupancy import Occupancy
+from .position_skipping import PositionSkipping
 from .rank_loops import FormatRanks
 from .safs import Safs
 from .spatial_skipping import SpatialSkipping
@@ -50,12 +51,23 @@ def _roundings(program: Program):
 
 
 def _after_formats(
-    program: Program, ranks: FormatRanks, occupancy: Occupancy, cells: Cells, traffic: Traffic
+    program: Program,
+    ranks: FormatRanks,
+    occupancy: Occupancy,
+    cells: Cells,
+    traffic: Traffic,
+    positions: PositionSkipping | None,
 ) -> tuple[Array, Array]:
     """Words [action, level, tensor] and units of metadata [action, 1, cell, format_rank, 2] (2.8, 3.6)."""
     down, up = _roundings(program)
     dense = stack([traffic.reads, traffic.fills, traffic.updates])
-    words = jnp.where(ranks.has_metadata, dense - down(dense * (1.0 - occupancy.density)), dense)
+    share = jnp.where(ranks.has_metadata, occupancy.density, 1.0)
+    if positions is None:
+        left = stack([share, share, share])
+    else:
+        reads = jnp.concatenate([(share[0] * positions.reads)[None], share[1:]])
+        left = stack([reads, share, share])
+    words = jnp.where(left == 1.0, dense, dense - down(dense * (1.0 - left)))
     tiles = cells.pick(exact_divide(dense, jnp.maximum(traffic.tile_words, 1.0)[None]), axis=1)
     units = up(occupancy.units[None] * tiles[:, :, :, None, None])
     return words, jnp.where(cells.pick(ranks.has_metadata)[None, :, :, None, None], units, 0.0)
@@ -101,10 +113,11 @@ def sparse_accesses(
     traffic: Traffic,
     computes: Array,
     spatial: SpatialSkipping | None,
+    positions: PositionSkipping | None,
 ) -> Accesses:
     """`computes`: algorithmic ones of all units; `spatial`: what `safs` contain of spatial skipping."""
     _, up = _roundings(program)
-    words, metadata = _after_formats(program, ranks, occupancy, cells, traffic)
+    words, metadata = _after_formats(program, ranks, occupancy, cells, traffic, positions)
     words, metadata, outer = _thinned(program, ranks, safs, cells, words, metadata)
     chance = _local_chance(safs, outer)
     if spatial is not None:
@@ -126,7 +139,7 @@ def sparse_accesses(
         decompressions=decompressions,
         compressions=compressions,
         instances=instances,
-        computes=_computes_left(program, computes, reads_only, operand_chance),
+        computes=_computes_left(program, computes, reads_only, operand_chance, positions),
         operand_chance=jnp.where(reads_only, operand_chance, 0.0),
         operand_present=reads_only,
         local_chance=chance,
@@ -190,11 +203,16 @@ def _innermost(safs: Safs) -> tuple[Array, Array]:
     return present, chance
 
 
-def _computes_left(program: Program, computes: Array, present: Array, chance: Array) -> Array:
-    """Operands remove computes one after another in the order of the tensors (3.7)."""
+def _computes_left(
+    program: Program, computes: Array, present: Array, chance: Array, positions: PositionSkipping | None
+) -> Array:
+    """Operands remove computes one after another in the order of the tensors (3.7), compacted ones those of their own
+    zeros."""
     down, _ = _roundings(program)
     for tensor in range(program.structure.tensors):
         computes = computes - jnp.where(present[tensor], down(computes * chance[tensor]), 0.0)
+        if positions is not None:
+            computes = computes - down(computes * (1.0 - positions.density[tensor]))
     return computes
 
 

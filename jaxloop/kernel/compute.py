@@ -9,6 +9,7 @@ from .._twofold import shielded
 from ..program import Fate, Program, SparseProgram
 from .accesses import Accesses
 from .nest import Nest
+from .position_skipping import PositionSkipping
 from .rank_loops import FormatRanks
 
 
@@ -48,6 +49,7 @@ def count_computes(
     density: Array,
     accesses: Accesses,
     units: Array,
+    positions: PositionSkipping | None,
 ) -> Computes:
     """**Arguments:** `density` [tensor]: expected share of nonzeros of one element; `units`: compute units in use on
     average."""
@@ -68,11 +70,17 @@ def count_computes(
     full = jnp.where(left > 0.0, exact_divide(full, jnp.where(left > 0.0, left, 1.0)), full)
     with_metadata = _of_operands(program, has_metadata) > 0
     zero, absent = jnp.where(with_metadata, 0.0, 1.0 - full), jnp.where(with_metadata, 1.0 - full, 0.0)
+    if positions is not None:
+        # a compacted operand is only ever met nonzero
+        met = _of_operands(program, positions.present) > 0
+        full, zero, absent = (jnp.where(met, value, s) for value, s in ((1.0, full), (0.0, zero), (0.0, absent)))
     if conventions.clamped_states:
         full, zero, absent = (jnp.clip(state, 0.0, 1.0) for state in (full, zero, absent))
     counts = _by_fate(program, sparse, accesses.computes, full, zero, absent, jnp.all(present, axis=0))
     busy = counts[Fate.ACTUAL] + counts[Fate.GATED]
-    units = floor(units) if conventions.whole_average_units else units
+    if conventions.whole_average_units:
+        keeps = False if positions is None else positions.is_present
+        units = jnp.where(keeps, units, floor(units))
     # spatial skipping may leave less than one
     cycles = exact_divide(busy, jnp.where(units > 0.0, units, 1.0))
     return Computes(counts, ceil(cycles) if conventions.whole_cycles else cycles, units, full, zero, absent)

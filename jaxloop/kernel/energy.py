@@ -89,7 +89,7 @@ def _sparse_energy(program: Program, sparse: SparseProgram, traffic: Traffic, sp
 
 def _block_ratio(program: Program, traffic: Traffic, sparsity: Sparsity) -> Array:
     """Vector accesses per word of a compressed tile, against those of one that fills its blocks [level, tensor]."""
-    if not program.structure.conventions.whole_blocks:
+    if not program.structure.conventions.partial_blocks:
         return jnp.ones_like(traffic.reads)
     occupancy, block = sparsity.occupancy, program.block_size[:, None]
     density = occupancy.density

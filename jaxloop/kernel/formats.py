@@ -45,11 +45,11 @@ def _uncompressed_bitmask(fibers: Fibers) -> Units:
 
 
 def _bitmask(fibers: Fibers) -> Units:
-    return fibers.filled * fibers.length, _coordinates(fibers)
+    return fibers.filled * fibers.length, _elements(fibers, fibers.conventions.whole_payloads)
 
 
 def _coordinate_payload(fibers: Fibers) -> Units:
-    coordinates = _coordinates(fibers)
+    coordinates = _elements(fibers, fibers.conventions.whole_coordinates)
     return coordinates, coordinates
 
 
@@ -58,8 +58,9 @@ def _run_lengths(fibers: Fibers) -> Units:
     return weight * fibers.elements, weight * fibers.elements
 
 
-def _coordinates(fibers: Fibers) -> Array:
-    if fibers.conventions.whole_coordinates:
+def _elements(fibers: Fibers, whole: bool) -> Array:
+    """Nonempty elements; `whole`: as many in each nonempty fiber, a whole number."""
+    if whole:
         return fibers.filled * ceil(fibers.elements)
     return fibers.number * fibers.elements
 

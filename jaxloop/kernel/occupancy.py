@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._math import ceil, ceil_div, exact_divide, stack, valued
+from .._math import ceil, ceil_div, exact_divide, valued
 from .._twofold import shielded
 from ..conventions import Conventions
 from ..program import Program, SparseProgram
@@ -70,10 +70,7 @@ class CellTiles(eqx.Module):
         ranks = self.ranks
         active = ranks.exists & ((ranks.fiber > 1.0) | ranks.anchor)
         below = jnp.moveaxis(below_empty, 0, 2)
-        if conventions.dummy_ranks_advance:
-            empty = _of_next(ranks.exists, tile_empty, below)
-        else:
-            empty = _of_next_active(active, tile_empty, below)
+        empty = _of_next(ranks.exists, tile_empty, below)
         elements = ranks.fiber * (1.0 - below)
         of_rank = Fibers(ranks.fibers, ranks.fiber, ranks.fibers * (1.0 - empty), elements, conventions)
         return _without_data(*(jnp.where(active, kind, 0.0) for kind in rank_units(self.formats, of_rank)))
@@ -86,14 +83,6 @@ def _of_next(exists: Array, tile_empty: Array, below: Array) -> Array:
     outer = jnp.concatenate([below[:, :, 1:], whole], axis=2)
     has_outer = jnp.concatenate([exists[:, :, 1:], jnp.zeros_like(exists[:, :, :1])], axis=2)
     return jnp.where(has_outer, outer, tile_empty[:, :, None])
-
-
-def _of_next_active(active: Array, tile_empty: Array, below: Array) -> Array:
-    """The same, where ranks without units are passed over."""
-    empty = [tile_empty]
-    for rank in reversed(range(1, below.shape[2])):
-        empty.insert(0, jnp.where(active[:, :, rank], below[:, :, rank], empty[0]))
-    return jnp.moveaxis(stack(empty), 0, 2)
 
 
 def _without_data(metadata: Array, payload: Array) -> Array:

@@ -17,6 +17,7 @@ from .leaders import leader_tiles
 from .nest import Nest, box_of, footprint, of_parent, sparse_nest
 from .occupancy import Occupancy, all_tiles, tile_occupancy
 from .overbooking import overbooked
+from .position_skipping import PositionSkipping, position_skipping
 from .rank_loops import FormatRanks, format_ranks
 from .safs import Safs, find_safs
 from .spatial_skipping import SpatialSkipping, spatial_skipping
@@ -29,7 +30,8 @@ class Sparsity(eqx.Module):
 
     **Attributes:** `leader_words`, `leader_empty` [level, target, condition]: leader tiles and their chances to be
     empty (1 word and chance 0 where the condition has no effect); `unsourced`: a SAF whose target no level stores;
-    `spatial`: what is left of the fan-outs, None in programs without spatial skipping.
+    `spatial`: what is left of the fan-outs, None in programs without spatial skipping; `positions`: what compacting
+    tensors does, likewise.
     """
 
     nest: Nest
@@ -44,6 +46,7 @@ class Sparsity(eqx.Module):
     format_violation: Int[Array, "level tensor *#lane"]
     unsourced: Bool[Array, "*#lane"]
     spatial: SpatialSkipping | None
+    positions: PositionSkipping | None
 
     @property
     def saf_kind(self) -> Array:
@@ -52,6 +55,10 @@ class Sparsity(eqx.Module):
         kind = jnp.where(self.safs.present, jnp.where(self.safs.skips, skipping, gating), 0)
         if self.spatial is not None:
             kind = jnp.where(self.spatial.present, SAF_KINDS[ActionKind.SPATIAL_SKIPPING], kind)
+        if self.positions is not None:
+            compacted = self.positions.present & (kind[0] == 0)
+            code = SAF_KINDS[ActionKind.POSITION_SKIPPING]
+            kind = jnp.concatenate([jnp.where(compacted, code, kind[0])[None], kind[1:]])
         return kind.astype(jnp.int32)
 
     def used_instances(self, traffic: Traffic) -> Array:
@@ -79,6 +86,10 @@ def sparse_model(
     occupancy = tile_occupancy(program, sparse, everything, densities, cells)
     if structure.sparse.overbooking:
         occupancy = overbooked(program, sparse, everything, occupancy, densities, cells)
+    positions = None
+    if structure.sparse.position_skipping:
+        positions = position_skipping(program, sparse, nest, tile, densities)
+        occupancy = positions.unconditioned(occupancy, tile, densities.mean(tile))
     leaders = leader_tiles(program, sparse, nest, tiles)
     leader = box_of(program, leaders.box)
     empty = jnp.where(leaders.ineffective, 0.0, densities.prob_empty(leader))
@@ -87,9 +98,12 @@ def sparse_model(
     if structure.sparse.spatial_skipping:
         spatial = spatial_skipping(program, sparse, mapping, nest, ranks, tiles, traffic, densities, safs)
         safs, units = spatial.joined(safs), units * spatial.compute_share
-    accesses = sparse_accesses(program, nest, ranks, occupancy, cells, safs, traffic, computes, spatial)
+    if positions is not None:
+        dense = traffic.compute_x * traffic.compute_y
+        units = jnp.where(positions.is_present, dense * positions.unit_share, units)
+    accesses = sparse_accesses(program, nest, ranks, occupancy, cells, safs, traffic, computes, spatial, positions)
     element = jax.tree.map(lambda leaf: jnp.ones_like(leaf[0]), tile)
-    operations = count_computes(program, sparse, nest, ranks, densities.mean(element), accesses, units)
+    operations = count_computes(program, sparse, nest, ranks, densities.mean(element), accesses, units, positions)
     return Sparsity(
         nest=nest,
         cells=cells,
@@ -103,6 +117,7 @@ def sparse_model(
         format_violation=_format_violations(program, sparse, nest, ranks),
         unsourced=jnp.any(safs.unsourced, axis=(0, 1)),
         spatial=spatial,
+        positions=positions,
     )
 
 

@@ -2,7 +2,7 @@
 
 from .mapping import (
     check_mapping as check_mapping,
-    check_streams as check_streams,
+    check_nest as check_nest,
     lower_mapping as lower_mapping,
     pad_mapping as pad_mapping,
 )

@@ -11,6 +11,7 @@ from ..program import Mapping, Structure
 from ..spec.design import Design
 from ..spec.einsum import Einsum
 from ..spec.mapping import LevelNest, Loop, LoopNest
+from ..spec.sparse import ActionKind
 
 MASKS = ("keep", "no_temporal_reuse", "no_link_transfer", "no_multicast", "stream")
 """Leaves of `Mapping` over levels and tensors; the others are over levels and ranks."""
@@ -71,12 +72,12 @@ def check_mapping(mapping: Mapping, own: Structure) -> None:
                 raise ValueError(f"mappings.{name} holds a row that is no permutation of 0 to {own.ranks - 1}")
 
 
-def check_streams(nest: Mapping | LoopNest, design: Design, conventions: Conventions, report: Diagnostics) -> None:
-    """Tensors that pass through levels, in any mapping of a batch: a warning where the conventions do not count that,
-    an error for what is not modeled."""
+def check_nest(nest: Mapping | LoopNest, design: Design, conventions: Conventions, report: Diagnostics) -> None:
+    """What a design cannot do with a mapping, or with any of a batch: errors for what is not modeled, a warning where
+    the conventions do not count what passes through a level."""
     outputs = {tensor.name for tensor in design.einsum.tensors if tensor.is_output}
     formats = {found.tensor for target in design.sparse.targets for found in target.formats}
-    for level, tensor in _streams(nest, design):
+    for level, tensor in _places(nest, design, "stream"):
         place = Place("", 0, f"mapping, level {level}")
         if not conventions.streams:
             report.warn(
@@ -88,14 +89,22 @@ def check_streams(nest: Mapping | LoopNest, design: Design, conventions: Convent
             what = "an output" if tensor in outputs else "a tensor with a representation format"
             message = f'`stream` of "{tensor}" through level "{level}": {what} is not modeled there'
             report.error(place, message, "keep or bypass it")
+    compacts = any(g.kind is ActionKind.POSITION_SKIPPING for target in design.sparse.targets for g in target.actions)
+    innermost = design.architecture.levels[0].name
+    for tensor in (tensor for level, tensor in _places(nest, design, "keep") if level == innermost):
+        if compacts and tensor in outputs:
+            message = f'position skipping at level "{innermost}" beside output "{tensor}" is not modeled'
+            report.error(Place("", 0, f"mapping, level {innermost}"), message, f'bypass "{tensor}" there')
 
 
-def _streams(nest: Mapping | LoopNest, design: Design) -> list[tuple[str, str]]:
-    """Pairs of a level and a tensor that passes through it."""
+def _places(nest: Mapping | LoopNest, design: Design, mask: str) -> list[tuple[str, str]]:
+    """Pairs of a level and a tensor in one of the `MASKS`, in any mapping of a batch."""
     if isinstance(nest, LoopNest):
-        return [(level.level, tensor) for level in nest.levels for tensor in level.stream]
-    passes = np.asarray(nest.stream) * (1.0 - np.asarray(nest.keep)) > 0.0
-    found = np.argwhere(passes.any(axis=tuple(range(passes.ndim - 2))))
+        return [(level.level, tensor) for level in nest.levels for tensor in getattr(level, mask)]
+    holds = np.asarray(getattr(nest, mask)) > 0.0
+    if mask == "stream":
+        holds = holds & (np.asarray(nest.keep) == 0.0)
+    found = np.argwhere(holds.any(axis=tuple(range(holds.ndim - 2))))
     levels, tensors = design.architecture.levels, design.einsum.tensors
     return [(levels[s].name, tensors[t].name) for s, t in found]
 

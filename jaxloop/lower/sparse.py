@@ -119,6 +119,8 @@ def refuse_unmodeled_sparse(design: Design, report: Diagnostics) -> None:
         for group in target.actions:
             if group.kind is ActionKind.SPATIAL_SKIPPING:
                 _refuse_spatial(target, group, report, place)
+            if group.kind is ActionKind.POSITION_SKIPPING:
+                _refuse_positions(design, target.level, group.options[0].target, report)
     levels = {level.name: level for level in design.architecture.levels}
     for target, tensor_format in _formats(design):
         metadata = levels[target].metadata
@@ -144,6 +146,21 @@ def _refuse_spatial(target: SparseTarget, group: ActionOptimization, report: Dia
             f" ({', '.join(conditions)})",
             "keep one",
         )
+
+
+def _refuse_positions(design: Design, level: str, tensor: str, report: Diagnostics) -> None:
+    """What no answer of the artifact tells about position skipping (docs/model.md 24)."""
+    innermost = design.architecture.levels[0].name
+    is_output = any(t.is_output for t in design.einsum.tensors if t.name == tensor)
+    banded = design.densities.get(tensor, DENSE).distribution is Distribution.BANDED
+    faults = {
+        f'at level "{level}" is modeled at the innermost level only': level != innermost,
+        "of an output is not modeled": is_output,
+        "of a banded tensor is not modeled": banded,
+    }
+    for fault in (text for text, holds in faults.items() if holds):
+        remedy = f'write it for level "{innermost}"' if level != innermost else "remove it"
+        report.error(design.sparse.place, f'position skipping of tensor "{tensor}" {fault}', remedy)
 
 
 def warn_of_full_tensors(design: Design, conventions: Conventions, report: Diagnostics) -> None:
@@ -196,6 +213,7 @@ def sparse_structure(
         cells=_cells(design),
         fans_out=any(design.architecture.fanout(s) != (1, 1) for s in range(len(design.architecture.levels))),
         spatial_skipping=any(group.kind is ActionKind.SPATIAL_SKIPPING for group in groups),
+        position_skipping=any(group.kind is ActionKind.POSITION_SKIPPING for group in groups),
         overbooking=any(level.allow_overbooking for level in design.architecture.levels),
     )
 

@@ -22,6 +22,7 @@ class ActionKind(StrEnum):
     GATING = "gating"
     SKIPPING = "skipping"
     SPATIAL_SKIPPING = "skipping_spatial"
+    POSITION_SKIPPING = "position_skipping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class TensorFormat:
 
 @dataclass(frozen=True, slots=True)
 class Intersection:
-    """Accesses to `target` are removed where a tensor of `condition_on` is empty."""
+    """Accesses to `target` are removed where a tensor of `condition_on` is empty; there is none for position skipping,
+    in which the target's own zeros are left out."""
 
     target: str
     condition_on: tuple[str, ...]
