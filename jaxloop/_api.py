@@ -13,7 +13,7 @@ from ._errors import Diagnostic, Diagnostics, Place, SpecError, nearest
 from .conventions import TIMELOOP_2022, Conventions
 from .designs import files as design_files, is_shipped
 from .frontend import read_files, read_texts
-from .lower import Lowered, check_mapping, check_nest, lower, lower_mapping, pad_mapping
+from .lower import Lowered, check_mapping, check_nest, lower, lower_mapping, pad_mapping, with_masks
 from .lower.override import override, to_lanes
 from .lower.program import crop
 from .program import Mapping, Program
@@ -49,6 +49,7 @@ def evaluate(
     hardware: Dict[str, Any] | None = None,
     sizes: Dict[str, Any] | None = None,
     densities: Dict[str, Any] | None = None,
+    masks: Dict[str, Any] | None = None,
     conventions: Conventions = TIMELOOP_2022,
     fields: tuple[str, ...] | None = None,
     dtype: Any = np.float64,
@@ -71,6 +72,8 @@ def evaluate(
     - `sizes`: `{"rank": size}`, likewise. Batch axes broadcast against each other.
     - `densities`: `{"tensor": share of nonzeros}`, likewise, in [0, 1]. A tensor keeps its distribution; one without
       is fixed-structured. Without sparse optimizations densities change nothing, which a `UserWarning` says.
+    - `masks`: `{"tensor": nonzeros}` in place of a distribution: an array (numpy, scipy.sparse) of the projection's
+      extents, or the path of a .npy file or of a text of 0 and 1, first axis fastest (docs/model.md 25). No batch axes.
     - `conventions`: which reading of the model.
     - `fields`: for batches, the names of the fields of `Evaluation` to compute; the others are None. Few fields are
       faster.
@@ -84,6 +87,7 @@ def evaluate(
     `ValueError` for shapes.
     """
     _check_dtype(dtype, conventions)
+    design = with_masks(design, masks or {})
     nest = _nest(design, mappings, "mappings=")
     if densities and not design.sparse.has_effect:
         warnings.warn("densities= has no effect: the design has no sparse optimizations", stacklevel=2)

@@ -69,6 +69,8 @@ class SparseStructure:
     - `cells`: pairs of a level and a tensor that may have a representation, or lie inside one; None for all.
     - `fans_out`: some level has several children.
     - `overbooking`: some level may hold tiles larger than itself.
+    - `boxes`: boxes of the two operands for which real data were counted, None without such tensors; `operands`: which
+      tensors these are; `divisors`: most of one rank.
     - `spatial_skipping`: some group leaves out children of a level. `position_skipping`: some group compacts a tensor.
     """
 
@@ -83,6 +85,9 @@ class SparseStructure:
     fans_out: bool = False
     overbooking: bool = False
     spatial_skipping: bool = False
+    boxes: tuple[int, int] | None = None
+    operands: tuple[int, int] = (0, 1)
+    divisors: int = 0
     position_skipping: bool = False
 
 
@@ -127,6 +132,32 @@ AnyArray = Any
 """Leaves are numpy arrays in `lower` and in the user's hands, jax arrays in the kernel."""
 
 
+class Masks(eqx.Module):
+    """What was counted in the masks of real tensors, for boxes of the iteration space whose sides are divisors of the
+    rank sizes. Further axes: `divisor`; `box`: of a tensor, a number in the radix of its ranks; `operand`: the two
+    tensors that are only read.
+
+    **Attributes:**
+
+    - `divisors`: of each rank, ascending (inf: padding).
+    - `radix`: what one more divisor of a rank adds to the number of a box (0: the rank does not move the tensor);
+      `operand_radix`: the same of the operands.
+    - `empty`: share of the aligned tiles without nonzeros; `mean`, `least`, `most`: their nonzeros.
+    - `both`: chance that the tiles of both operands around one iteration hold something; `joint`: 1 where both are
+      real data, else the chances are independent.
+    """
+
+    divisors: Float[AnyArray, "rank divisor *#lane"]
+    radix: Float[AnyArray, "tensor rank *#lane"]
+    operand_radix: Float[AnyArray, "operand rank *#lane"]
+    empty: Float[AnyArray, "tensor box *#lane"]
+    mean: Float[AnyArray, "tensor box *#lane"]
+    least: Float[AnyArray, "tensor box *#lane"]
+    most: Float[AnyArray, "tensor box *#lane"]
+    both: Float[AnyArray, "box box2 *#lane"]
+    joint: Float[AnyArray, "1 1 *#lane"]
+
+
 class SparseProgram(eqx.Module):
     """Densities, representation formats and sparse acceleration features (SAFs) as arrays.
 
@@ -150,6 +181,7 @@ class SparseProgram(eqx.Module):
       is specified; `saf_target`: tensor whose accesses are removed, -1 for padding; `saf_leaders`: mask of the tensors
       on whose emptiness this depends.
     - `compute_gating`, `compute_skipping`: masks.
+    - `masks`: counts of real tensors, None where there are none.
     - `gated_energy`, `skipped_energy`: per action, beside `Program.action_energy`; `metadata_energy`;
       `conversion_energy`: per word (`Conversion`); `gated_compute_energy`, `skipped_compute_energy`: per operation.
     """
@@ -182,6 +214,7 @@ class SparseProgram(eqx.Module):
     conversion_energy: Float[AnyArray, "conversion level tensor *#lane"]
     gated_compute_energy: Float[AnyArray, " *#lane"]
     skipped_compute_energy: Float[AnyArray, " *#lane"]
+    masks: Masks | None = None
 
 
 class Program(eqx.Module):

@@ -1,5 +1,7 @@
 """`densities` and `commonDensity` of a problem instance (spec/inputs.md 2.2)."""
 
+from pathlib import Path
+
 from .._errors import nearest
 from ..spec.density import Density, Distribution
 from ..spec.einsum import Axis, Einsum, Tensor
@@ -7,8 +9,7 @@ from .nodes import Map, Node, Scalar
 from .schema import Kind, Reader
 
 _DISTRIBUTIONS = {str(member): member for member in Distribution}
-_ALIASES = {"fixed": "fixed_structured", "diagonal": "banded"}
-_FROM_DATA = ("real_data", "actual_data")
+_ALIASES = {"fixed": "fixed_structured", "diagonal": "banded", "actual_data": "real_data"}
 _KEYS = ("distribution", "density", "band_width")
 _SILENT = ("workload_tensor_size",)
 
@@ -55,6 +56,8 @@ def _density(reader: Reader, node: Node, tensor: Tensor, einsum: Einsum) -> Dens
         width = reader.value(map.get("band_width"), Kind.COUNT)
         _check_square(reader, map, tensor, einsum)
         return Density(distribution, band_width=width or 0)
+    if distribution is Distribution.REAL_DATA:
+        return _real_data(reader, map, tensor)
     if map.get("density") is None:
         reader.error(map.place, f'tensor "{tensor.name}" has no `density`', "write `density:` and a number from 0 to 1")
         return None
@@ -62,18 +65,34 @@ def _density(reader: Reader, node: Node, tensor: Tensor, einsum: Einsum) -> Dens
     return None if value is None else Density(distribution, value)
 
 
+def _real_data(reader: Reader, map: Map, tensor: Tensor) -> Density | None:
+    """A mask of zeros and ones, blanks between them allowed, beside the file that names it or in the working folder. A
+    file that is not there may be replaced later."""
+    path = reader.text(map.get("data_file_path"), f'the file with the nonzeros of tensor "{tensor.name}"')
+    if map.get("data_file_path") is None:
+        reader.error(
+            map.place, f'tensor "{tensor.name}" has no `data_file_path`', "write the path of a mask of 0 and 1"
+        )
+    if path is None:
+        return None
+    places = [Path(map.place.file).parent / path, Path(path)]
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
+        return Density(Distribution.REAL_DATA, path=path)
+    elements = b"".join(file.read_bytes().split())
+    strange = elements.translate(None, b"01")
+    if strange:
+        message = f'the mask "{path}" of tensor "{tensor.name}" holds {chr(strange[0])!r}'
+        reader.error(map.place_of("data_file_path"), message, "write 0 and 1 only, one per element")
+        return None
+    return Density(Distribution.REAL_DATA, mask=elements.translate(bytes.maketrans(b"01", b"\0\1")), path=str(file))
+
+
 def _distribution(reader: Reader, map: Map, tensor: Tensor) -> Distribution | None:
     node = map.get("distribution")
-    choice = "write one of fixed-structured, hypergeometric, banded"
+    choice = "write one of fixed-structured, hypergeometric, banded, real-data"
     if node is None:
         reader.error(map.place, f'the density of tensor "{tensor.name}" has no `distribution`', choice)
-        return None
-    if isinstance(node, Scalar) and node.text.replace("-", "_") in _FROM_DATA:
-        reader.error(
-            node.place,
-            f'tensor "{tensor.name}": densities from data ("{node.text}") are not modeled',
-            choice + " with the measured density",
-        )
         return None
     return reader.enum(node, "distribution", _DISTRIBUTIONS, _ALIASES)
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float
 from .._math import ceil, exact_divide, floor, stack
 from ..program import Action, Program
 from .cells import Cells
+from .joint import Pairs, without_removed
 from .nest import Nest, of_outer, of_parent
 from .occupancy import Occupancy
 from .position_skipping import PositionSkipping
@@ -114,6 +115,7 @@ def sparse_accesses(
     computes: Array,
     spatial: SpatialSkipping | None,
     positions: PositionSkipping | None,
+    pairs: Pairs | None,
 ) -> Accesses:
     """`computes`: algorithmic ones of all units; `spatial`: what `safs` contain of spatial skipping."""
     _, up = _roundings(program)
@@ -132,6 +134,8 @@ def sparse_accesses(
     decompressions, compressions = _conversions(program, nest, ranks, instances, kept[0])
     present, operand_chance = _innermost(safs)
     reads_only = (program.is_output == 0.0) & present
+    if pairs is not None and program.structure.sparse is not None:
+        operand_chance = without_removed(pairs, operand_chance, program.structure.sparse.operands)
     return Accesses(
         words=kept,
         metadata=_by_fate(metadata, *_dropped_metadata(program, ranks, safs, cells, metadata, chance)),
@@ -195,10 +199,10 @@ def _busy(program: Program, occupancy: Occupancy, spatial: SpatialSkipping | Non
 
 
 def _innermost(safs: Safs) -> tuple[Array, Array]:
-    """Whether a tensor has a SAF, and the chance of the innermost one [tensor]."""
-    present, chance = jnp.zeros_like(safs.present[0]), jnp.zeros_like(safs.chance[0])
+    """Whether a tensor has a SAF, and the chance of the innermost one for operations [tensor]."""
+    present, chance = jnp.zeros_like(safs.present[0]), jnp.zeros_like(safs.operation_chance[0])
     for s in range(safs.present.shape[0]):
-        chance = jnp.where(safs.present[s] & ~present, safs.chance[s], chance)
+        chance = jnp.where(safs.present[s] & ~present, safs.operation_chance[s], chance)
         present = present | safs.present[s]
     return present, chance
 

@@ -8,6 +8,7 @@ from .._math import ceil, exact_divide, floor, round_half_up, stack
 from .._twofold import shielded
 from ..program import Fate, Program, SparseProgram
 from .accesses import Accesses
+from .joint import Pairs
 from .nest import Nest
 from .position_skipping import PositionSkipping
 from .rank_loops import FormatRanks
@@ -50,6 +51,7 @@ def count_computes(
     accesses: Accesses,
     units: Array,
     positions: PositionSkipping | None,
+    pairs: Pairs | None,
 ) -> Computes:
     """**Arguments:** `density` [tensor]: expected share of nonzeros of one element; `units`: compute units in use on
     average."""
@@ -76,7 +78,11 @@ def count_computes(
         full, zero, absent = (jnp.where(met, value, s) for value, s in ((1.0, full), (0.0, zero), (0.0, absent)))
     if conventions.clamped_states:
         full, zero, absent = (jnp.clip(state, 0.0, 1.0) for state in (full, zero, absent))
-    counts = _by_fate(program, sparse, accesses.computes, full, zero, absent, jnp.all(present, axis=0))
+    states = [[full[i], zero[i], absent[i]] for i in (0, 1)]
+    chances = [[of_first * of_second for of_second in states[1]] for of_first in states[0]]
+    if pairs is not None:
+        chances = _of_known_pairs(pairs, with_metadata, chances)
+    counts = _by_fate(program, sparse, accesses.computes, chances, jnp.all(present, axis=0))
     busy = counts[Fate.ACTUAL] + counts[Fate.GATED]
     if conventions.whole_average_units:
         keeps = False if positions is None else positions.is_present
@@ -86,19 +92,36 @@ def count_computes(
     return Computes(counts, ceil(cycles) if conventions.whole_cycles else cycles, units, full, zero, absent)
 
 
-def _by_fate(
-    program: Program, sparse: SparseProgram, total: Array, full: Array, zero: Array, absent: Array, both: Array
-) -> Array:
-    """Pairs of operand states: an operand that is not there lets the operation be skipped, one that is zero only lets
-    it be gated, and nothing is left of it where both are absent. Sums in the reference's order."""
+def _of_known_pairs(pairs: Pairs, absent: Array, chances: list[list[Array]]) -> list[list[Array]]:
+    """Chances of pairs of states [first][second] where real data tell which operands meet; `absent` [operand]: what is
+    not nonzero is not there, else it is zero."""
+    first, second = absent.astype(pairs.both.dtype)
+    alone = (pairs.first * (1.0 - second), pairs.first * second)
+    neither = [[pairs.neither * a * b for b in (1.0 - second, second)] for a in (1.0 - first, first)]
+    known = [
+        [pairs.both, *alone],
+        [pairs.second * (1.0 - first), *neither[0]],
+        [pairs.second * first, *neither[1]],
+    ]
+    return [
+        [jnp.where(pairs.applies, value, old) for value, old in zip(row, others, strict=True)]
+        for row, others in zip(known, chances, strict=True)
+    ]
+
+
+def _by_fate(program: Program, sparse: SparseProgram, total: Array, chances: list[list[Array]], both: Array) -> Array:
+    """`chances` of pairs of states (nonzero, zero, absent) [first][second]: an operand that is not there lets the
+    operation be skipped, one that is zero only lets it be gated, and nothing is left of it where both are absent. Sums
+    in the reference's order."""
     conventions = program.structure.conventions
     down = floor if conventions.integer_counts else (lambda x: x)
     gates, skips = sparse.compute_gating > 0.0, sparse.compute_skipping > 0.0
-    lonely = [full[0] * zero[1], zero[0] * full[1]]
-    missing = [full[0] * absent[1], absent[0] * full[1]]
-    rest = [zero[0] * zero[1]]
-    halves = [zero[0] * absent[1], absent[0] * zero[1]]
-    nothing = absent[0] * absent[1]
+    (nonzero, *_), (zero, *_), (absent, *_) = chances
+    lonely = [chances[0][1], zero]
+    missing = [chances[0][2], absent]
+    rest = [chances[1][1]]
+    halves = [chances[1][2], chances[2][1]]
+    nothing = chances[2][2]
     gated = skipped = 0.0 * total
     for pairs, is_missing in ((lonely, False), (missing, True), (rest, False), (halves, True)):
         for pair in pairs:
@@ -106,7 +129,7 @@ def _by_fate(
             skipped = skipped + jnp.where(to_skip, shielded(total * pair), 0.0)
             gated = gated + jnp.where(gates & ~jnp.asarray(to_skip), shielded(total * pair), 0.0)
     if conventions.double_sided_complement:
-        nothing = jnp.where(both, 1.0 - full[0] * full[1], nothing)
+        nothing = jnp.where(both, 1.0 - nonzero, nothing)
     gated, skipped, gone = down(gated), down(skipped), down(total * nothing)
     if conventions.double_sided_complement or not conventions.clamped_states:
         # pairs that count twice, or chances beyond 0 and 1, may add up to more than there is; -1 is a rounding

@@ -155,7 +155,13 @@ def box_of(program: Program, boxes: Array) -> Box:
     axis = boxes.ndim - program.projection_extent.ndim + 2
     words = jnp.prod(extent, axis=axis)
     sparse = program.structure.sparse
-    if sparse is None or sparse.band < 0:
+    if sparse is None:
         return Box(words)
-    height, width = (jax.lax.index_in_dim(extent, i, axis, keepdims=False) for i in (0, 1))
-    return Box(words, height, width)
+    height = width = sides = None
+    if sparse.band >= 0:
+        height, width = (jax.lax.index_in_dim(extent, i, axis, keepdims=False) for i in (0, 1))
+    if sparse.boxes is not None:
+        sides = tuple(
+            jax.lax.index_in_dim(boxes, rank, axis, keepdims=False) + 0.0 * words for rank in range(boxes.shape[axis])
+        )
+    return Box(words, height, width, sides)

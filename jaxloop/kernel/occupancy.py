@@ -123,7 +123,8 @@ def tile_occupancy(
     if conventions.occupancy_sums:
         parts = [_summed(part.pick(everything), densities.pick(part)) for part in cells.by_level()]
         summed = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), *parts)
-        expected = jax.tree.map(valued, expected, summed)
+        known = at_cells.is_real  # counts need no sum over what might be
+        expected = jax.tree.map(lambda closed, total: _known(known, closed, valued(closed, total)), expected, summed)
     removed, words, units, blocks = expected
 
     largest = at_cells.largest(tiles.tile)
@@ -144,6 +145,12 @@ def tile_occupancy(
         largest_bits=ceil(largest_bits) if conventions.integer_counts else largest_bits,
         confidence=jnp.ones_like(words),
     )
+
+
+def _known(known: Array, closed: Array, summed: Array) -> Array:
+    """`closed` [1, cell, ...] where `known` [cell, lanes]."""
+    shape = (1, known.shape[0], *(1,) * (closed.ndim - known.ndim - 1), *known.shape[1:])
+    return jnp.where(known.reshape(shape), closed, summed)
 
 
 def _closed_form(tiles: CellTiles, densities: Densities) -> tuple[Array, Array, Array, Array]:

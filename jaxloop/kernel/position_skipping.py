@@ -67,19 +67,20 @@ def position_skipping(
     tile = jax.tree.map(lambda leaf: leaf[0] + 0.0 * nest.spatial[0, 0], tile)
     element = jax.tree.map(jnp.ones_like, tile)
     children = jnp.prod(jnp.where(nest.relevant, nest.spatial[0][None], 1.0), axis=1)
+    given, mean = jax.lax.stop_gradient(children), densities.mean(tile)
 
     def add(sums: tuple[Array, Array, Array], visit: Visit) -> tuple[Array, Array, Array]:
         count, chance = visit.count, visit.probability
-        steps = jnp.maximum(ceil_div(count, children), 1.0)
-        used = exact_divide(count, children * steps)
+        steps = jnp.maximum(ceil_div(count, given), 1.0)
+        used = exact_divide(count, given * steps)
         return sums[0] + chance * used, sums[1] + chance * steps, sums[2] + jnp.where(count > 0.0, chance, 0.0)
 
-    zero = jnp.zeros_like(tile.words + children)
+    zero = jnp.zeros_like(mean + children)
     walk = densities.walk(tile, jax.tree.map(lambda leaf: leaf[None], element))
     used, steps, filled = walk.sum(add, (zero, zero, zero), present)
-    # sums carry no tangent: that of the mean occupancy stands for it
-    mean = densities.mean(tile)
-    left = exact_divide(valued(mean / children, steps), ceil_div(tile.words, children))
+    # sums carry no tangent: that of the mean occupancy stands for it, in the operations per step likewise
+    steps = valued(mean / children, jnp.where(present, steps, 1.0))
+    left = exact_divide(steps, ceil_div(tile.words, children))
     use = valued(mean / (children * steps), exact_divide(used, jnp.where(filled > 0.0, filled, 1.0)))
     use, left, density = (jnp.where(present, value, 1.0) for value in (use, left, densities.mean(element)))
     others = ~jnp.eye(program.structure.tensors, dtype=bool).reshape((*present.shape[:1] * 2, *(1,) * (left.ndim - 1)))

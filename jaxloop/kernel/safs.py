@@ -1,5 +1,7 @@
 """Gating and skipping: with which chance an access to a tensor is removed (spec/sparse.md 3.2 to 3.4)."""
 
+from typing import TYPE_CHECKING
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -12,6 +14,9 @@ from .nest import Nest, of_child
 from .occupancy import Occupancy
 from .rank_loops import FormatRanks
 
+if TYPE_CHECKING:
+    from .joint import Joint
+
 
 class Safs(eqx.Module):
     """What is removed at each level of each tensor.
@@ -19,13 +24,15 @@ class Safs(eqx.Module):
     **Attributes:**
 
     - `present`; `skips`: by skipping, else by gating.
-    - `chance`: that an access is removed.
+    - `chance`: that an access is removed; `operation_chance`: that the operation is which it serves. They differ where
+      real data tell that stored words and the tiles of a condition go together.
     - `unsourced`: per group and option, no level keeps the target at or above the group's level.
     """
 
     present: Bool[Array, "level tensor *#lane"]
     skips: Bool[Array, "level tensor *#lane"]
     chance: Float[Array, "level tensor *#lane"]
+    operation_chance: Float[Array, "level tensor *#lane"]
     unsourced: Bool[Array, "group option *#lane"]
 
 
@@ -37,8 +44,10 @@ def find_safs(
     occupancy: Occupancy,
     cells: Cells,
     leader_empty: Array,
+    joint: "Joint | None",
 ) -> Safs:
-    """`leader_empty` [level, target, condition]: chance that the leader tile is empty, 0 for ineffective conditions."""
+    """`leader_empty` [level, target, condition]: chance that the leader tile is empty, 0 for ineffective conditions;
+    `joint`: of real data."""
     levels, tensors = nest.keep.shape[:2]
     dtype = leader_empty.dtype
     # from the level of the directive to the nearest one at or above it that keeps the target
@@ -49,29 +58,49 @@ def find_safs(
     target = jnp.moveaxis(of_target, 0, 2)[:, :, None]  # [group, option, 1, tensor]
     where = source * target  # [group, option, level, tensor]
 
-    survives = 1.0
-    for condition in range(tensors):
-        leads = sparse.saf_leaders[:, :, condition][:, :, None, None]
-        survives = survives * (1.0 - leads * leader_empty[None, None, :, :, condition])
-    chance = 1.0 - survives
+    operation_chance = 1.0 - _survives(sparse, leader_empty, joint)
+    chance = operation_chance
+    if joint is not None:
+        chance = 1.0 - _survives(sparse, joint.empty_beside_words(leader_empty, ranks), joint)
     saving = jnp.sum(where * _savings(program, sparse, nest, ranks, occupancy, cells)[None, None] * chance, axis=(2, 3))
     chosen = _largest(jnp.where(sparse.saf_target >= 0, saving, -1.0))
     here = jnp.sum(jnp.where(chosen[:, :, None, None], where, 0.0), axis=1) > 0.0  # [group, level, tensor]
-    own = jnp.sum(jnp.where(chosen[:, :, None, None], where * chance, 0.0), axis=1)
     kind = sparse.saf_kind[:, None, None]
-    gating, skipping = (
-        jnp.max(jnp.where(here & (kind == SAF_KINDS[action]), own, -1.0), axis=0)
-        for action in (ActionKind.GATING, ActionKind.SKIPPING)
-    )
+
+    def largest(chance: Array) -> list[Array]:
+        own = jnp.sum(jnp.where(chosen[:, :, None, None], where * chance, 0.0), axis=1)
+        actions = (ActionKind.GATING, ActionKind.SKIPPING)
+        return [jnp.max(jnp.where(here & (kind == SAF_KINDS[action]), own, -1.0), axis=0) for action in actions]
+
     # gating is applied first and only a larger chance replaces it
+    gating, skipping = largest(chance)
     best = jnp.maximum(gating, skipping)
+    of_operations = best if joint is None else jnp.where(skipping > gating, *reversed(largest(operation_chance)))
     missing = (jnp.sum(where, axis=(2, 3)) == 0.0) & (sparse.saf_target >= 0) & (sparse.saf_kind > 0)[:, None]
     return Safs(
         present=best >= 0.0,
         skips=skipping > gating,
         chance=jnp.maximum(best, 0.0),
+        operation_chance=jnp.maximum(of_operations, 0.0),
         unsourced=missing,
     )
+
+
+def _survives(sparse: SparseProgram, leader_empty: Array, joint: "Joint | None") -> Array:
+    """Chance that no condition holds [group, option, level, target]."""
+    tensors = leader_empty.shape[2]
+    leads = [sparse.saf_leaders[:, :, condition][:, :, None, None] for condition in range(tensors)]
+    factors = [1.0 - leads[c] * leader_empty[None, None, :, :, c] for c in range(tensors)]
+    survives = 1.0
+    for factor in factors:
+        survives = survives * factor
+    if joint is None:
+        return jnp.asarray(survives)
+    first, second = joint.operands
+    together = joint.both_leaders[None, None] + 0.0 * survives
+    for condition in set(range(tensors)) - {first, second}:
+        together = together * factors[condition]
+    return jnp.where(joint.applies & (leads[first] * leads[second] > 0.0), together, survives)
 
 
 def _source(nest: Nest, level: int) -> Array:

@@ -13,6 +13,7 @@ from .accesses import Accesses, has_format_mismatch, sparse_accesses
 from .cells import Cells
 from .compute import Computes, count_computes
 from .density import tensor_densities
+from .joint import joint_leaders
 from .leaders import leader_tiles
 from .nest import Nest, box_of, footprint, of_parent, sparse_nest
 from .occupancy import Occupancy, all_tiles, tile_occupancy
@@ -93,7 +94,8 @@ def sparse_model(
     leaders = leader_tiles(program, sparse, nest, tiles)
     leader = box_of(program, leaders.box)
     empty = jnp.where(leaders.ineffective, 0.0, densities.prob_empty(leader))
-    safs = find_safs(program, sparse, nest, ranks, occupancy, cells, empty)
+    joint = joint_leaders(program, sparse, leaders)
+    safs = find_safs(program, sparse, nest, ranks, occupancy, cells, empty, joint)
     spatial, units = None, traffic.compute_x * traffic.compute_y
     if structure.sparse.spatial_skipping:
         spatial = spatial_skipping(program, sparse, mapping, nest, ranks, tiles, traffic, densities, safs)
@@ -101,9 +103,13 @@ def sparse_model(
     if positions is not None:
         dense = traffic.compute_x * traffic.compute_y
         units = jnp.where(positions.is_present, dense * positions.unit_share, units)
-    accesses = sparse_accesses(program, nest, ranks, occupancy, cells, safs, traffic, computes, spatial, positions)
+    pairs = None if joint is None else joint.pairs(safs)
+    accesses = sparse_accesses(
+        program, nest, ranks, occupancy, cells, safs, traffic, computes, spatial, positions, pairs
+    )
     element = jax.tree.map(lambda leaf: jnp.ones_like(leaf[0]), tile)
-    operations = count_computes(program, sparse, nest, ranks, densities.mean(element), accesses, units, positions)
+    mean = densities.mean(element)
+    operations = count_computes(program, sparse, nest, ranks, mean, accesses, units, positions, pairs)
     return Sparsity(
         nest=nest,
         cells=cells,

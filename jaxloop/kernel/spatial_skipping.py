@@ -56,8 +56,9 @@ class SpatialSkipping(eqx.Module):
 
     def joined(self, safs: Safs) -> Safs:
         """All that removes accesses further in."""
-        chance = jnp.where(self.present, self.chance, safs.chance)
-        return replace(safs, present=safs.present | self.present, chance=chance)
+        chances = (jnp.where(self.present, self.chance, own) for own in (safs.chance, safs.operation_chance))
+        chance, of_operations = chances
+        return replace(safs, present=safs.present | self.present, chance=chance, operation_chance=of_operations)
 
 
 class _Shrunk(eqx.Module):

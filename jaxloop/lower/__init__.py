@@ -6,4 +6,5 @@ from .mapping import (
     lower_mapping as lower_mapping,
     pad_mapping as pad_mapping,
 )
+from .masks import with_masks as with_masks
 from .program import Lowered as Lowered, lower as lower, to_device as to_device

@@ -24,6 +24,8 @@ FORMAT_RANKS = (16, 32)
 GROUPS = (16, 64)
 OPTIONS = (4, 16)
 BANDS = (15, 63, 255, 1023)
+BOXES = (256, 1024, 2048, 4096, 8192)
+DIVISORS = (16, 32, 64, 128)
 
 
 def _up(value: int, classes: tuple[int, ...]) -> int:
@@ -94,6 +96,8 @@ def _sparse_class(exact: SparseStructure) -> SparseStructure:
         cells=None,
         fans_out=True,
         band=_up(exact.band, BANDS) if exact.band >= 0 else -1,
+        boxes=None if exact.boxes is None else (_up(exact.boxes[0], BOXES), _up(exact.boxes[1], BOXES)),
+        divisors=_up(exact.divisors, DIVISORS) if exact.boxes is not None else 0,
     )
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import Diagnostic, Diagnostics
+from .._errors import Diagnostic, Diagnostics, Place
 from ..conventions import Conventions
 from ..program import Names, Program, Structure
 from ..spec.architecture import Architecture, Storage
@@ -16,6 +16,7 @@ from ..spec.design import Design
 from ..spec.einsum import Einsum, Tensor
 from .classes import class_structure, exact_structure, sliding_axes
 from .costs import Costs, lower_costs
+from .masks import has_real_data
 from .sparse import (
     check_densities,
     crop_sparse,
@@ -81,6 +82,8 @@ def lower(
     """
     report = Diagnostics()
     refuse_unmodeled_sparse(design, report)
+    if largest and design.sparse.has_effect and has_real_data(design):
+        report.error(Place("", 0, "sizes"), "real data have the size that they have", "leave the sizes out")
     check_densities(design, densities or {}, report)
     report.raise_if_errors()
     warn_of_full_tensors(design, conventions, report)

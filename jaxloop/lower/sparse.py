@@ -27,6 +27,7 @@ from ..spec.density import Density, Distribution
 from ..spec.design import Design
 from ..spec.sparse import ActionKind, ActionOptimization, FormatRank, RankFormat, SparseTarget, TensorFormat
 from .costs import Costs
+from .masks import box_counts, divisors, extents, has_real_data, is_real, mask_leaves, operands
 
 DENSE = Density(Distribution.FIXED_STRUCTURED, 1.0)
 """The density of a tensor that has none."""
@@ -121,6 +122,7 @@ def refuse_unmodeled_sparse(design: Design, report: Diagnostics) -> None:
                 _refuse_spatial(target, group, report, place)
             if group.kind is ActionKind.POSITION_SKIPPING:
                 _refuse_positions(design, target.level, group.options[0].target, report)
+    _refuse_real_data(design, report)
     levels = {level.name: level for level in design.architecture.levels}
     for target, tensor_format in _formats(design):
         metadata = levels[target].metadata
@@ -146,6 +148,40 @@ def _refuse_spatial(target: SparseTarget, group: ActionOptimization, report: Dia
             f" ({', '.join(conditions)})",
             "keep one",
         )
+
+
+def _refuse_real_data(design: Design, report: Diagnostics) -> None:
+    """What counts in a mask do not tell."""
+    for tensor in (tensor for tensor in design.einsum.tensors if is_real(design, tensor)):
+        density, shape = design.densities[tensor.name], extents(tensor, design.einsum)
+        words, place = math.prod(shape), Place("", 0, f"density of tensor {tensor.name}")
+        ranks = [term.rank for axis in tensor.axes for term in axis.terms]
+        if density.mask is None:
+            remedy = "put the file there, or pass masks={...} to jaxloop.evaluate"
+            report.error(
+                place, f'the nonzeros of tensor "{tensor.name}" are not there: no file "{density.path}"', remedy
+            )
+        elif len(density.mask) != words:
+            size = " x ".join(str(extent) for extent in shape)
+            message = (
+                f'the mask of tensor "{tensor.name}" has {len(density.mask)} elements, the tensor {size} = {words}'
+            )
+            report.error(place, message, "one character per element, the first axis of the projection fastest")
+        if tensor.is_output:
+            report.error(place, f'output "{tensor.name}" as real data is not modeled', "give it a distribution")
+        if len(set(ranks)) < len(ranks) or any(t.coefficient < 0 for axis in tensor.axes for t in axis.terms):
+            what = "a rank that moves two axes, or backward"
+            report.error(
+                place, f'real data of tensor "{tensor.name}" with {what} are not modeled', "give a distribution"
+            )
+    if has_real_data(design):
+        kinds = {group.kind for target in design.sparse.targets for group in target.actions}
+        faults = {
+            "position skipping": ActionKind.POSITION_SKIPPING in kinds,
+            "a level that may be overbooked": any(level.allow_overbooking for level in design.architecture.levels),
+        }
+        for fault in (fault for fault, holds in faults.items() if holds):
+            report.error(design.sparse.place, f"real data with {fault} are not modeled", "give a distribution instead")
 
 
 def _refuse_positions(design: Design, level: str, tensor: str, report: Diagnostics) -> None:
@@ -187,6 +223,8 @@ def check_densities(design: Design, densities: Dict[str, Any], report: Diagnosti
             report.error(place, f'no tensor "{tensor}"', nearest(tensor, names))
         elif design.densities.get(tensor, DENSE).distribution is Distribution.BANDED:
             report.error(place, f'tensor "{tensor}" is banded: its band width gives its density', "leave it out")
+        elif design.densities.get(tensor, DENSE).distribution is Distribution.REAL_DATA:
+            report.error(place, f'tensor "{tensor}" is real data: its mask gives its density', "leave it out")
         elif not good.all():
             report.error(place, f"{array[~good].reshape(-1)[0]:g} is no density", "give shares of nonzeros from 0 to 1")
 
@@ -213,9 +251,24 @@ def sparse_structure(
         cells=_cells(design),
         fans_out=any(design.architecture.fanout(s) != (1, 1) for s in range(len(design.architecture.levels))),
         spatial_skipping=any(group.kind is ActionKind.SPATIAL_SKIPPING for group in groups),
+        boxes=_boxes(design),
+        operands=(0, 1) if not has_real_data(design) else _operands(design),
+        divisors=max(len(divisors(size)) for size in design.einsum.sizes) if has_real_data(design) else 0,
         position_skipping=any(group.kind is ActionKind.POSITION_SKIPPING for group in groups),
         overbooking=any(level.allow_overbooking for level in design.architecture.levels),
     )
+
+
+def _boxes(design: Design) -> tuple[int, int] | None:
+    if not has_real_data(design):
+        return None
+    first, second = box_counts(design)
+    return first, second
+
+
+def _operands(design: Design) -> tuple[int, int]:
+    first, second = operands(design)
+    return first, second
 
 
 def _cells(design: Design) -> tuple[tuple[int, int], ...]:
@@ -279,7 +332,7 @@ def sparse_leaves(design: Design, structure: Structure, costs: Costs) -> SparseP
             leaves[name][..., : len(indices.levels), :] = energy[..., None]
         else:
             leaves[name][()] = energy
-    return SparseProgram(**leaves)
+    return SparseProgram(**leaves, masks=mask_leaves(design, structure))
 
 
 def _fill_format(leaves: dict[str, Any], level: Storage, tensor_format: TensorFormat, indices: _Indices) -> None:
@@ -354,9 +407,8 @@ def crop_sparse(sparse: SparseProgram, own: Structure) -> SparseProgram:
     """The sparse part without its padding. Leaves without lanes."""
     sizes = _axis_sizes(own)
     leaves = {name: getattr(sparse, name) for name in AXES}
-    return SparseProgram(
-        **{
-            name: None if leaf is None else leaf[tuple(slice(sizes[axis]) for axis in AXES[name])]
-            for name, leaf in leaves.items()
-        }
-    )
+    cropped = {
+        name: None if leaf is None else leaf[tuple(slice(sizes[axis]) for axis in AXES[name])]
+        for name, leaf in leaves.items()
+    }
+    return SparseProgram(**cropped, masks=sparse.masks)

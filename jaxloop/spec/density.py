@@ -8,13 +8,17 @@ class Distribution(StrEnum):
     FIXED_STRUCTURED = "fixed_structured"
     HYPERGEOMETRIC = "hypergeometric"
     BANDED = "banded"
+    REAL_DATA = "real_data"
 
 
 @dataclass(frozen=True, slots=True)
 class Density:
     """Distribution of one tensor's nonzeros. `density` is the share of nonzeros in [0, 1] (unused when banded),
-    `band_width` the half width of the band in elements (banded only)."""
+    `band_width` the half width of the band in elements (banded only). Of real data: `mask`, one byte per element, 0 for
+    zeros, the first axis of the projection varying fastest, and the `path` that it was or will be read from."""
 
     distribution: Distribution
     density: float = 1.0
     band_width: int = 0
+    mask: bytes | None = None
+    path: str = ""

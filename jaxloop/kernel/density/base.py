@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from ..._math import exact_divide
 from ...conventions import Conventions
+from ...program import Masks
 
 
 class Nonzeros(eqx.Module):
@@ -23,6 +24,7 @@ class Nonzeros(eqx.Module):
     - `density`: share of nonzeros, in [0, 1].
     - `band_width`: half width of a band; used by the banded model only, as is `side`, the extent of a square tensor
       along its first axis.
+    - `masks`: counts of real tensors, without lanes; None where no tensor is real data.
     - `conventions`: the switches.
     """
 
@@ -30,16 +32,18 @@ class Nonzeros(eqx.Module):
     density: Float[Array, "tensor *#lane"]
     band_width: Float[Array, "tensor *#lane"]
     side: Float[Array, "tensor *#lane"]
+    masks: Masks | None
     conventions: Conventions = eqx.field(static=True)
 
 
 class Box(eqx.Module):
     """Tiles: `words` elements, `height` x `width` along the tensor's first two axes (for the banded model; None where
-    no tensor is banded)."""
+    no tensor is banded), `sides` in the iteration space, one leaf per rank (None where no tensor is real data)."""
 
     words: Float[Array, "*any"]
     height: Float[Array, "*any"] | None = None
     width: Float[Array, "*any"] | None = None
+    sides: tuple[Float[Array, "*any"], ...] | None = None
 
 
 class Walk(eqx.Module):

@@ -1,6 +1,7 @@
 """The densities of all tensors of a program: each tensor's own model, chosen by its code."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from .banded import Banded
 from .base import AbstractDensity, Box, Nonzeros, Visit, Walk
 from .fixed import FixedStructured
 from .hypergeometric import Hypergeometric
+from .real import RealData, without_lanes
 
 
 def _models(sparse: SparseStructure) -> dict[Distribution, AbstractDensity]:
@@ -24,6 +26,8 @@ def _models(sparse: SparseStructure) -> dict[Distribution, AbstractDensity]:
         models[Distribution.HYPERGEOMETRIC] = Hypergeometric(strided=sparse.strided)
     if sparse.band >= 0:
         models[Distribution.BANDED] = Banded(sparse.band)
+    if sparse.boxes is not None:
+        models[Distribution.REAL_DATA] = RealData()
     return models
 
 
@@ -53,7 +57,16 @@ class Densities(eqx.Module):
         """Those of the cells' tensors, for tiles [..., 1, cell]."""
         numbers = {name: getattr(self.nonzeros, name) for name in ("words", "density", "band_width", "side")}
         numbers, kind = cells.pick_tensors((numbers, self.kind))
-        return Densities(Nonzeros(**numbers, conventions=self.nonzeros.conventions), kind, self.sparse)
+        masks = self.nonzeros.masks
+        if masks is not None:
+            tables = {name: getattr(masks, name) for name in ("radix", "empty", "mean", "least", "most")}
+            masks = replace(masks, **cells.pick_tensors(tables))
+        return Densities(Nonzeros(**numbers, masks=masks, conventions=self.nonzeros.conventions), kind, self.sparse)
+
+    @property
+    def is_real(self) -> Array:
+        """Which tensors are real data [tensor]."""
+        return self.kind == DENSITY_KINDS[Distribution.REAL_DATA]
 
     def prob_empty(self, tile: Box) -> Float[Array, "*any"]:
         return self._by_kind(lambda model: model.prob_empty(self.nonzeros, tile))
@@ -145,5 +158,6 @@ def tensor_densities(program: Program, sparse: SparseProgram, words: Array, side
     """`words` [tensor]: elements of the whole tensors; `side` [tensor]: their extents along the first axis."""
     structure = program.structure
     assert structure.sparse is not None
-    nonzeros = Nonzeros(words, sparse.density, sparse.band_width, side, structure.conventions)
+    masks = None if sparse.masks is None else without_lanes(sparse.masks)
+    nonzeros = Nonzeros(words, sparse.density, sparse.band_width, side, masks, structure.conventions)
     return Densities(nonzeros, sparse.density_kind, structure.sparse)
