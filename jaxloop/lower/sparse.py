@@ -190,13 +190,13 @@ def _refuse_positions(design: Design, level: str, tensor: str, report: Diagnosti
     is_output = any(t.is_output for t in design.einsum.tensors if t.name == tensor)
     banded = design.densities.get(tensor, DENSE).distribution is Distribution.BANDED
     faults = {
-        f'at level "{level}" is modeled at the innermost level only': level != innermost,
-        "of an output is not modeled": is_output,
-        "of a banded tensor is not modeled": banded,
+        f' at level "{level}" is not modeled: only at the innermost level': level != innermost,
+        ", an output, is not modeled": is_output,
+        ", which is banded, is not modeled": banded,
     }
     for fault in (text for text, holds in faults.items() if holds):
         remedy = f'write it for level "{innermost}"' if level != innermost else "remove it"
-        report.error(design.sparse.place, f'position skipping of tensor "{tensor}" {fault}', remedy)
+        report.error(design.sparse.place, f'position skipping of tensor "{tensor}"{fault}', remedy)
 
 
 def warn_of_full_tensors(design: Design, conventions: Conventions, report: Diagnostics) -> None:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..program import RANK_FORMATS, Action, Fate, SparseProgram
+from ..program import RANK_FORMATS, SAF_KINDS, Action, Fate, SparseProgram
 from ..result import Context, Evaluation
-from ..spec.sparse import RankFormat
-
-"""Formats that leave zeros out."""
+from ..spec.sparse import ActionKind, RankFormat
 
 READS, WRITES = [Action.READ], [Action.FILL, Action.UPDATE]
 
@@ -34,6 +32,15 @@ def rank_formats(context: Context, s: int, t: int) -> list[RankFormat]:
         return []
     codes = np.asarray(context.program.sparse.rank_format)[s, t]
     return [_FORMATS[int(code)] for code in codes if code > 0]
+
+
+def compacted(context: Context) -> list[int]:
+    """The tensors with position skipping, at the innermost level (docs/model.md 24)."""
+    if context.program.sparse is None:
+        return []
+    groups = np.asarray(context.program.sparse.saf_kind) == SAF_KINDS[ActionKind.POSITION_SKIPPING]
+    targets = np.asarray(context.program.sparse.saf_target)[groups]
+    return sorted({int(t) for t in targets.reshape(-1) if t >= 0})
 
 
 def metadata_bits(context: Context, units: np.ndarray) -> np.ndarray:
@@ -67,6 +74,12 @@ def used_instances(evaluation: Evaluation, context: Context) -> np.ndarray:
     rows = np.floor(np.asarray(program.mesh_x * program.mesh_y / program.cluster_size))[:, None]
     most = np.asarray(evaluation.instances_x * evaluation.instances_y)[:, None]
     return np.where(clusters < rows, clusters, most)
+
+
+def is_joint(context: Context) -> bool:
+    """Whether both operands are real data, so that what they hold together is counted (docs/model.md 25)."""
+    masks = None if context.program.sparse is None else context.program.sparse.masks
+    return masks is not None and bool(np.asarray(masks.joint).any())
 
 
 def may_overbook(context: Context, s: int) -> bool:

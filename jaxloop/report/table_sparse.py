@@ -11,7 +11,7 @@ from ..program import Action
 from ..result import Context, Evaluation, Violation
 from .columns import Columns, Group
 from .numbers import count_text, energy_unit, percent
-from .sparse import accessed_bits, may_overbook, metadata_bits, used_instances
+from .sparse import accessed_bits, compacted, may_overbook, metadata_bits, used_instances
 
 _ACTIONS = {Action.READ: "reads", Action.FILL: "fills", Action.UPDATE: "updates"}
 _DIM, _BAD = "dim", "bold red"
@@ -95,7 +95,14 @@ def accesses(evaluation: Evaluation, context: Context) -> Columns:
 def notes(context: Context) -> list[str]:
     """What the words in the heads mean."""
     planned = [name for s, name in enumerate(context.names.levels) if may_overbook(context, s)]
-    return [*_NOTES, *(f"Stored at most: {name} may be overbooked, the planned tiles are shown." for name in planned)]
+    found = [*_NOTES, *(f"Stored at most: {name} may be overbooked, the planned tiles are shown." for name in planned)]
+    if compacted(context):
+        tensors = " and ".join(context.names.tensors[t] for t in compacted(context))
+        found.append(
+            f"Position skipping of {tensors} at {context.names.levels[0]}: reads of steps left out are eliminated too; "
+            "data are averages over all tiles, empty ones included."
+        )
+    return found
 
 
 _NOTES = (

@@ -31,10 +31,10 @@ class Answer:
         return f"{self.evaluation.energy_pj / self.evaluation.computes:.2f}"
 
 
-def answer_to(files: dict[str, str]) -> Answer:
+def answer_to(files: dict[str, str], conventions: jl.Conventions = jl.TIMELOOP_2022) -> Answer:
     """Our answer to files `{name: text}`."""
     try:
-        evaluation = jl.evaluate(jl.loads(files))
+        evaluation = jl.evaluate(jl.loads(files), conventions=conventions)
     except jl.SpecError as error:
         return Answer(refusal=str(error))
     return Answer(evaluation) if evaluation.valid else Answer(refusal=evaluation.reasons[0])

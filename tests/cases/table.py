@@ -77,11 +77,11 @@ CASES = {
     "c02-skip-compute": Case("skipping at the compute units without metadata: nothing to skip", SAME),
     "c02-skip-options": Case("skipping as a list of options", SAME),
     "c03-empty-condition": Case(
-        "empty condition-on", Refused('`condition-on` of target "B" at level "Buffer" is empty', CRASH)
+        "empty condition-on", Refused('`condition-on` of target "B" at level "Spad" is empty', CRASH)
     ),
     "c03-position-skipping": Case(
-        "position-skipping, known from the paper's artifact",
-        Refused('"position-skipping" is refused .*paper.s artifact, not modeled yet', CRASH),
+        "position-skipping, known from the paper's artifact, beside an output",
+        Refused('position skipping at level "Spad" beside output "Z" is not modeled', CRASH),
     ),
     "c03-scalar-condition": Case(
         "condition-on without brackets", Accepted(128, "12.06", "one name is a list of one; the reference refuses")
@@ -156,7 +156,7 @@ CASES = {
     # --- densities
     "c06-actual-data": Case(
         "densities from data",
-        Refused('"A": densities from data .* are not modeled', "both refuse; ours says the remedy"),
+        Refused('tensor "A" has no `data_file_path`', "both refuse; ours says the remedy"),
     ),
     "c06-commonDensity": Case("one density for all tensors", SAME),
     "c06-density-gt1": Case("density 1.5", Refused(f'1.5 of tensor "A" is {PERCENT}', CRASH)),

@@ -70,8 +70,8 @@ MALFORMED = [
         "empty",
         "{target: B, condition-on: []}",
         ".condition-on",
-        'target "B" at level "Spad" is empty',
-        "paper's artifact",
+        '`condition-on` of target "B" at level "Spad" is empty',
+        "or write `type: position-skipping`",
     ),
     option("no-condition", "{target: B}", "", 'target "B" at level "Spad" is empty', "name the tensors"),
     option("condition", "{target: B, condition-on: [W]}", ".condition-on[0]", 'unknown tensor "W"', "A, B, Z"),
@@ -79,11 +79,18 @@ MALFORMED = [
     option("no-target", "{condition-on: [A]}", "", "an action optimization has no `target`", "tensor to act on"),
     gating("type", "{type: skip, target: Z, condition-on: [A]}", ".type", 'type "skip"', '"skipping"'),
     gating(
-        "position",
-        "{type: position-skipping, target: A, condition-on: []}",
-        ".type",
-        '"position-skipping" is refused',
-        "known from the paper's artifact, not modeled yet",
+        "position-conditions",
+        "{type: position-skipping, target: A, condition-on: [B]}",
+        ".condition-on",
+        'position skipping of target "A" at level "Spad" has conditions',
+        "write `condition-on: []`",
+    ),
+    gating(
+        "position-options",
+        "{type: position-skipping, options: [{target: A, condition-on: []}, {target: B, condition-on: []}]}",
+        ".options",
+        "position skipping takes one option",
+        "keep one",
     ),
     gating(
         "spatial", f"{{type: skipping-spatial, options: [{OPTION}, {OPTION}]}}", ".options", "one option", "keep one"
@@ -221,6 +228,19 @@ def test_spellings(old: str, new: str):
 def test_spatial_skipping(kind: str):
     sparse = sparse_of(SPARSE.replace("type: skipping", f"type: {kind}"))
     assert sparse.targets[0].actions[0].kind is ActionKind.SPATIAL_SKIPPING
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{type: position-skipping, target: A, condition-on: []}",
+        "{type: position_skipping, target: A}",
+        "{type: position-skipping, options: [{target: A, condition-on: []}]}",
+    ],
+)
+def test_position_skipping(text: str):
+    sparse = sparse_of(SPARSE.replace(GATING, text))
+    assert sparse.targets[0].actions[1] == ActionOptimization(ActionKind.POSITION_SKIPPING, (Intersection("A", ()),))
 
 
 def test_a_later_item_inherits_the_type():

@@ -41,7 +41,8 @@ def _inputs(cases: list[Case], conventions: Conventions, dtype: type = np.float6
     """One tensor; the cases are lanes."""
     side, half, height, width = (np.asarray(column, dtype)[None] for column in zip(*cases, strict=True))
     words, ones, half, side = map(jnp.asarray, (side * side, np.ones_like(side), half, side))
-    return Nonzeros(words, ones, half, side, conventions), Box(*map(jnp.asarray, (height * width, height, width)))
+    tile = Box(jnp.asarray(height * width), jnp.asarray(height), jnp.asarray(width))
+    return Nonzeros(words, ones, half, side, conventions), tile
 
 
 def _matrix(side: int, half: int) -> np.ndarray:

@@ -112,7 +112,8 @@ def test_sums():
     """Of tiles that are not wanted nothing is added. One word of a tile of k nonzeros is zero with chance 1 - k / n."""
     densities, tile = inputs()
     wanted = jnp.arange(LANES) % 4 != 3
-    one = Box(*(jnp.ones((1, len(KINDS), LANES)) for _ in range(3)))
+    scalar = jnp.ones((1, len(KINDS), LANES))
+    one = Box(scalar, scalar, scalar)
     found = jax.jit(lambda d, t: d.walk(t, one).sum(add, start(t.words), wanted), compiler_options=QUICK)(
         densities, tile
     )

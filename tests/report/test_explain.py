@@ -15,6 +15,7 @@ from jaxloop.report.explain.counts import stages_of
 from jaxloop.report.explain.energy import block_ratio, compute_items, instances_charged, storage_items
 from jaxloop.report.explain.safs import chosen_of, gates_or_skips, options_of, outer_saf
 from jaxloop.spec.sparse import ActionKind
+from tests.kernel.test_position_skipping import texts as compacted_texts
 from tests.report.conftest import sparse_texts
 from tests.sparse_examples import Example
 
@@ -96,18 +97,19 @@ def test_chosen_options_give_the_chances(name, sparse):
 @pytest.mark.parametrize("name", SPARSE)
 def test_pairs_of_operands_give_the_operations(name, sparse):
     evaluation = sparse(name)
-    left = arriving(evaluation, evaluation.context)[-1:] or [(0, float(evaluation.computes))]
+    stages = arriving(evaluation, evaluation.context)
+    left = stages[-1].left if stages else float(evaluation.computes)
     found = pairs(evaluation, evaluation.context)
     assert sum(pair.chance for pair in found) == pytest.approx(1.0)
     for fate in (Fate.GATED, Fate.SKIPPED):
-        expected = left[0][1] * sum(pair.chance for pair in found if pair.fate == fate)
+        expected = left * sum(pair.chance for pair in found if pair.fate == fate)
         assert float(evaluation.computes_by_fate[fate]) == pytest.approx(floor(expected), abs=1.0)
 
 
 def test_double_sided_skipping(sparse):
     """Worked example 5: each operand lets through only what the other one needs."""
     evaluation = sparse("5 double-sided")
-    assert arriving(evaluation, evaluation.context) == [(0, 256.0), (1, 64.0)]
+    assert [(stage.tensor, stage.left) for stage in arriving(evaluation, evaluation.context)] == [(0, 256.0), (1, 64.0)]
     assert [operand.states["nonzero"] for operand in operands(evaluation, evaluation.context)] == [1.0, 1.0]
     text = explanation(evaluation, Subject())
     assert "gating or skipping of B at Buffer leaves 256 - floor(256 x 0.75) = 64" in text
@@ -178,6 +180,47 @@ def test_spatial_skipping(sparse):
     bypassed = explanation(evaluation, *find_subjects(evaluation.context.design, ["Rf.B"]))
     assert "bypassed: the level does not keep it; kept at Smem, Dram" in bypassed
     assert "spatial skipping of B on A, asked for at Rf: a child has nothing to do with chance 0.5" in bypassed
+
+
+COMPACTED = {"A": "fixed-structured 0.25", "B": "fixed-structured 0.75"}
+
+
+def test_position_skipping():
+    """The worked example of tests/kernel/test_position_skipping.py: 2 of 8 words of A and 3 of 4 of B."""
+    design = jaxloop.loads(compacted_texts(COMPACTED))
+    evaluation = jaxloop.evaluate(design, conventions=jaxloop.MICRO22)
+    text = explanation(evaluation, *find_subjects(design, ["Buffer.A"]))
+    assert "the nonzeros among 8 words are dealt to 4 children at a time" in text
+    assert "2 steps where all are nonzero" in text
+    assert "share of the children in use of A and B together: 0.375" in text
+    assert "average units = dense units x share = 8 x 0.375 = 3" in text
+    assert "averages are over all tiles" in text and "P(empty)" not in text
+    assert "nothing is gated or skipped here" not in text
+    assert "arriving reads: as below, and once in each step that position skipping of B leaves, 1 of the stored" in text
+    other = explanation(evaluation, *find_subjects(design, ["Buffer.B"]))
+    assert "that position skipping of A leaves, 0.5 of the stored" in other
+    assert "reads 64 48 24 24 0 0" in _words(other)
+    units = explanation(evaluation, Subject())
+    assert "position skipping of A at Buffer leaves 256 - floor(256 x 0.75) = 64" in units
+    assert "position skipping of B at Buffer leaves 64 - floor(64 x 0.25) = 48" in units
+    assert "operand A: density 0.25; only its nonzeros are dealt out" in units
+    assert "A nonzero, B nonzero chance 1 -> actual 48" in _words(units)
+    assert "48 actual and gated operations / 3 units = 16 cycles" in units
+    backing = explanation(evaluation, *find_subjects(design, ["Backing.A"]))
+    assert "nothing is gated or skipped here" in backing and "position skipping" not in backing
+
+
+def test_position_skipping_of_a_tensor_that_passes_by():
+    texts = compacted_texts(COMPACTED, actions=("position-skipping B<-",), bypass="BZ")
+    design = jaxloop.loads(texts)
+    evaluation = jaxloop.evaluate(design, conventions=jaxloop.MICRO22)
+    text = explanation(evaluation, *find_subjects(design, ["Buffer.B"]))
+    assert "bypassed" in text and "the nonzeros among 4 words are dealt to 2 children at a time" in text
+    assert "share of the children in use: 0.75" in text
+    units = explanation(evaluation, Subject())
+    assert "gating or skipping of B at" not in units
+    assert "position skipping of B at Buffer leaves 256 - floor(256 x 0.25) = 192" in units
+    assert "  nonzero with P = 0.25" in units
 
 
 def test_overbooking():
@@ -284,3 +327,26 @@ def test_command_line_explains_invalid_mappings(files_of, tmp_path):
     result = _run(*files, "--explain", "RF")
     assert result.exit_code == 1
     assert "at most A 4 + B 2 + Z 2 = 8 words, of 6" in result.stdout
+
+
+def test_real_data_are_counted_together():
+    """No product of chances is shown where the masks of both operands tell what meets."""
+    design = jaxloop.loads(sparse_texts("6 hierarchical"))
+    sizes = design.einsum.size_of
+    masks = {
+        tensor.name: np.arange(np.prod([sizes[axis.terms[0].rank] for axis in tensor.axes])).reshape(
+            [sizes[axis.terms[0].rank] for axis in tensor.axes]
+        )
+        % 3
+        == 0
+        for tensor in design.einsum.tensors
+        if not tensor.is_output
+    }
+    evaluation = jaxloop.evaluate(design, masks=masks)
+    text = explanation(evaluation, *find_subjects(design, ["MAC"]))
+    assert "both operands are real data" in text and "by pairs of operand states" not in text
+    actual = f"actual {int(evaluation.computes_by_fate[0]):,}"
+    assert actual in text
+    text = explanation(evaluation, *find_subjects(design, ["Buffer.B"]))
+    assert "real data: counted over the tiles of a mask; density 0.34375" in text
+    assert "counted where the tiles of both operands meet" in text and "chance = 1 -" not in text

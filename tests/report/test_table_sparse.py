@@ -8,6 +8,7 @@ from rich.console import Console
 import jaxloop
 from jaxloop.report import print_table
 from jaxloop.report.numbers import count_text
+from tests.kernel.test_position_skipping import texts as compacted_texts
 from tests.report.conftest import sparse_texts
 
 DESIGNS = ("04", "06", "07", "08", "6 hierarchical", "advanced-1-60")
@@ -123,3 +124,10 @@ def test_energies_of_tensors_sum_to_those_of_the_levels(sparse):
     scale = 1000.0
     shown = sum(float(row[-1]) for row in rows if row[-2:-1] == ["1.00"])
     assert shown == pytest.approx(float(np.sum(evaluation.energy_pj_by_tensor)) / scale, abs=0.004)
+
+
+def test_position_skipping_is_noted():
+    densities = {"A": "fixed-structured 0.25", "B": "fixed-structured 0.75"}
+    evaluation = jaxloop.evaluate(jaxloop.loads(compacted_texts(densities)), conventions=jaxloop.MICRO22)
+    assert ["Buffer", "A", "reads", "128", "32", "-", "-", "96"] in [row[:8] for row in _rows(evaluation)]
+    assert "Position skipping of A and B at Buffer: reads of steps left out are" in "\n".join(_lines(evaluation, 80))

@@ -32,8 +32,8 @@ class Nonzeros(eqx.Module):
     density: Float[Array, "tensor *#lane"]
     band_width: Float[Array, "tensor *#lane"]
     side: Float[Array, "tensor *#lane"]
-    masks: Masks | None
     conventions: Conventions = eqx.field(static=True)
+    masks: Masks | None = None
 
 
 class Box(eqx.Module):

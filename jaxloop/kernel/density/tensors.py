@@ -159,5 +159,5 @@ def tensor_densities(program: Program, sparse: SparseProgram, words: Array, side
     structure = program.structure
     assert structure.sparse is not None
     masks = None if sparse.masks is None else without_lanes(sparse.masks)
-    nonzeros = Nonzeros(words, sparse.density, sparse.band_width, side, masks, structure.conventions)
+    nonzeros = Nonzeros(words, sparse.density, sparse.band_width, side, structure.conventions, masks)
     return Densities(nonzeros, sparse.density_kind, structure.sparse)

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...program import Fate
 from ...result import Context, Evaluation
-from ..sparse import rank_formats, sparse_program
+from ..sparse import compacted, is_joint, rank_formats, sparse_program
 from .energy import compute_items, item_table
+from .safs import has_saf
 from .text import aligned, amount, chance, number, picojoules, section
 from .tile import operand_density
 
@@ -22,7 +23,7 @@ class Operand:
 
     **Attributes:** `density`: share of nonzeros; `saf_level`: the innermost level that gates or skips it, None if
     there is none; `removed`: chance that it removes an operation; `has_metadata`: zeros do not reach the compute units;
-    `states`: chances of an operand that arrives to be nonzero, zero, absent.
+    `states`: chances of an operand that arrives to be nonzero, zero, absent; `is_compacted`: by position skipping.
     """
 
     tensor: int
@@ -31,17 +32,35 @@ class Operand:
     removed: float
     has_metadata: bool
     states: dict[str, float]
+    is_compacted: bool
 
 
-def arriving(evaluation: Evaluation, context: Context) -> list[tuple[int, float]]:
-    """Operations that are left after the SAF of each operand that has one, in the order of the tensors."""
+@dataclass(frozen=True)
+class Removal:
+    """What a directive removes of the operations: `share` of those that come to it, `left` remain."""
+
+    tensor: int
+    what: str
+    share: float
+    left: float
+
+
+def arriving(evaluation: Evaluation, context: Context) -> list[Removal]:
+    """Operations that are left after the SAF of each operand that has one and its position skipping, in the order of
+    the tensors."""
     left, stages = float(evaluation.computes), []
     for t in _read_only(context):
         s = _innermost_saf(evaluation, context, t)
+        shares: list[tuple[str, float]] = []
         if s is not None:
-            removed = left * float(evaluation.saf_chance[s, t])
+            shares.append((f"gating or skipping at {context.names.levels[s]}", float(evaluation.saf_chance[s, t])))
+        if t in compacted(context):
+            where = f"position skipping at {context.names.levels[0]}"
+            shares.append((where, 1.0 - operand_density(evaluation, context, t)))
+        for what, share in shares:
+            removed = left * share
             left -= float(np.floor(removed)) if context.program.structure.conventions.integer_counts else removed
-            stages.append((t, left))
+            stages.append(Removal(t, what, share, left))
     return stages
 
 
@@ -60,8 +79,10 @@ def operands(evaluation: Evaluation, context: Context) -> list[Operand]:
         inner = next(s for s in range(len(context.names.levels)) if context.mapping.keep[s, t])
         has_metadata = bool(rank_formats(context, inner, t))
         missing, present = (ABSENT, ZERO) if has_metadata else (ZERO, ABSENT)
+        is_compacted = t in compacted(context)
+        full = 1.0 if is_compacted else full
         states = {NONZERO: full, missing: 1.0 - full, present: 0.0}
-        found.append(Operand(t, density, levels[place], chances[place], has_metadata, states))
+        found.append(Operand(t, density, levels[place], chances[place], has_metadata, states, is_compacted))
     return found
 
 
@@ -118,27 +139,37 @@ def _operations(evaluation: Evaluation, context: Context) -> Iterator[str]:
     yield f"algorithmic: {number(evaluation.computes)}, the product of all loop bounds"
     if context.program.sparse is None:
         return
+    if is_joint(context):
+        yield "both operands are real data: pairs of nonzeros are counted where operations meet them (docs/model.md 25)"
+        yield _in_all(evaluation)
+        return
     names, left = context.names, float(evaluation.computes)
     down = "floor" if context.program.structure.conventions.integer_counts else ""
-    for t, after in arriving(evaluation, context):
-        level = _innermost_saf(evaluation, context, t)
-        assert level is not None
-        formula = f"{number(left)} - {down}({number(left)} x {chance(evaluation.saf_chance[level, t])})"
-        yield f"gating or skipping of {names.tensors[t]} at {names.levels[level]} leaves {formula} = {number(after)}"
-        left = after
+    for stage in arriving(evaluation, context):
+        formula = f"{number(left)} - {down}({number(left)} x {chance(stage.share)})"
+        what, _, where = stage.what.partition(" at ")
+        yield f"{what} of {names.tensors[stage.tensor]} at {where} leaves {formula} = {number(stage.left)}"
+        left = stage.left
     first, second = operands(evaluation, context)
     yield from _state_lines(context, first, second)
     yield from _state_lines(context, second, first)
     yield f"what becomes of the {number(left)} that arrive, by pairs of operand states:"
     yield from aligned([_pair_row(context, pair, left) for pair in pairs(evaluation, context)], left=(0, 1, 2, 4))
+    yield _in_all(evaluation)
+
+
+def _in_all(evaluation: Evaluation) -> str:
     counts = [float(count) for count in evaluation.computes_by_fate]
     eliminated = float(evaluation.computes) - sum(counts)
     actual, gated, skipped, gone = map(number, (*counts, eliminated))
-    yield f"in whole operations: actual {actual}, gated {gated}, skipped {skipped}; eliminated {gone}"
+    return f"in whole operations: actual {actual}, gated {gated}, skipped {skipped}; eliminated {gone}"
 
 
 def _state_lines(context: Context, operand: Operand, other: Operand) -> Iterator[str]:
     names, full = context.names.tensors, chance(operand.states[NONZERO])
+    if operand.is_compacted:
+        yield f"operand {names[operand.tensor]}: density {chance(operand.density)}; only its nonzeros are dealt out"
+        return
     zeros = "absent, for only nonzeros are stored" if operand.has_metadata else "there, for it has no metadata"
     yield f"operand {names[operand.tensor]}: density {chance(operand.density)}; on arrival its zeros are {zeros}"
     if other.saf_level is not None:
@@ -160,7 +191,7 @@ def _read_only(context: Context) -> list[int]:
 
 
 def _innermost_saf(evaluation: Evaluation, context: Context, t: int) -> int | None:
-    return next((s for s in range(len(context.names.levels)) if evaluation.saf_kind[s, t]), None)
+    return next((s for s in range(len(context.names.levels)) if has_saf(evaluation, s, t)), None)
 
 
 def _rounded(value: float, six_decimals: bool) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from ...program import Action
 from ...result import Context, Evaluation
 from ..sparse import rank_formats, sparse_program
-from .safs import gates_or_skips, outer_saf
+from .safs import gates_or_skips, has_saf, outer_saf, steps_of_others
 from .text import aligned, chance, number, section
 
 ACTIONS = {Action.READ: "reads", Action.FILL: "fills", Action.UPDATE: "updates"}
@@ -47,7 +47,12 @@ def _rules(evaluation: Evaluation, context: Context, s: int, t: int) -> Iterator
         yield f"stored = n - {down}(n x (1 - {chance(evaluation.expected_density[s, t])})): zeros are left out"
     else:
         yield "stored = algorithmic: without metadata zeros are stored too"
-    outer = outer_saf(evaluation, context, s, t)
+    outer, others = outer_saf(evaluation, context, s, t), steps_of_others(context, s, t)
+    if others:
+        names = " and ".join(context.names.tensors[other] for other in others)
+        _, stored, arriving = stages_of(evaluation, context, Action.READ, s, t)
+        share = f", {chance(arriving / stored)} of the stored" if outer is None and stored > 0 else ""
+        yield f"arriving reads: as below, and once in each step that position skipping of {names} leaves{share}"
     if outer is None:
         yield "arriving = stored: nothing is gated or skipped further out"
     else:
@@ -86,7 +91,7 @@ def _metadata_lines(evaluation: Evaluation, context: Context, s: int, t: int) ->
         f"stored = {ceil}(expected units x n / {number(tile)}), n words of the dense model",
         "arriving: what SAFs further out let through; each of the fates as for words, on ranks of the next inner level",
     ]
-    two_levels = outer_saf(evaluation, context, s, t) is not None and evaluation.saf_kind[s, t]
+    two_levels = outer_saf(evaluation, context, s, t) is not None and has_saf(evaluation, s, t)
     if two_levels and context.program.structure.conventions.update_counts_for_metadata_reads:
         rules.append("reads arrive in the number of updates, as in the reference where two levels gate or skip (Q3)")
     return section("Units of metadata per instance", "metadata", [*aligned(rows, left=(0, 1)), *rules])

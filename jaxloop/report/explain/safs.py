@@ -7,12 +7,14 @@ import numpy as np
 from ...program import SAF_KINDS, Action
 from ...result import Context, Evaluation
 from ...spec.sparse import ActionKind
-from ..sparse import outer_level, sparse_program
-from .text import aligned, amount, chance, picojoules, section
+from ..sparse import compacted, is_joint, outer_level, sparse_program
+from .text import aligned, amount, chance, number, picojoules, section
+from .tile import tile_size
 
 _OF_ACCESSES = [SAF_KINDS[ActionKind.GATING], SAF_KINDS[ActionKind.SKIPPING]]
 KIND_NAMES = {code: kind.value for kind, code in SAF_KINDS.items()} | {
-    SAF_KINDS[ActionKind.SPATIAL_SKIPPING]: "spatial skipping"
+    SAF_KINDS[ActionKind.SPATIAL_SKIPPING]: "spatial skipping",
+    SAF_KINDS[ActionKind.POSITION_SKIPPING]: "position skipping",
 }
 
 
@@ -78,7 +80,7 @@ def outer_saf(evaluation: Evaluation, context: Context, s: int, t: int) -> int |
 def saf_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> list[str]:
     """What is gated or skipped here, and what levels further out have left."""
     sparse = sparse_program(context)
-    lines = spatial_lines(evaluation, context, s, t)
+    lines = [*spatial_lines(evaluation, context, s, t), *position_lines(evaluation, context, s, t)]
     for group in np.flatnonzero(np.isin(sparse.saf_kind, _OF_ACCESSES)):
         options = options_of(evaluation, context, int(group))
         if any(option.target == t and option.level == s for option in options):
@@ -101,6 +103,11 @@ def saf_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> list[
     return section("Gating and skipping", "saf", lines)
 
 
+def has_saf(evaluation: Evaluation, s: int, t: int) -> bool:
+    """Whether the level gates or skips the tensor, spatial skipping included."""
+    return int(evaluation.saf_kind[s, t]) not in (0, SAF_KINDS[ActionKind.POSITION_SKIPPING])
+
+
 def gates_or_skips(evaluation: Evaluation, s: int, t: int) -> bool:
     """Whether accesses to the tensor are removed at the level."""
     return int(evaluation.saf_kind[s, t]) in _OF_ACCESSES
@@ -118,6 +125,39 @@ def spatial_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> l
                 f"a child has nothing to do with chance {idle} and is left out"
             )
     return lines
+
+
+def position_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> list[str]:
+    """Position skipping removes no access of its target; it leaves out steps (docs/model.md 24)."""
+    tensors = compacted(context)
+    if s > 0 or t not in tensors:
+        return []
+    name, dense = context.names.tensors[t], float(evaluation.compute_x * evaluation.compute_y)
+    words, children = tile_size(context, 0, t), _children(context, t)
+    steps = np.ceil(words / children)
+    together = f" of {' and '.join(context.names.tensors[q] for q in tensors)} together" if len(tensors) > 1 else ""
+    share = float(evaluation.compute_instances) / dense if dense else 0.0
+    return [
+        f"position skipping of {name}: the nonzeros among {amount(words, 'word')} are dealt to "
+        f"{number(children)} {'child' if children == 1 else 'children'} at a time, the other positions left out; "
+        f"{amount(steps, 'step')} where all are nonzero, 1 where none is",
+        f"  share of the children in use{together}: {chance(share)}",
+        f"  average units = dense units x share = {number(dense)} x {chance(share)} = "
+        f"{number(evaluation.compute_instances)}",
+    ]
+
+
+def _children(context: Context, t: int) -> float:
+    """Children of level 0 that hold different words of a tensor."""
+    moves = (np.asarray(context.program.projection_extent)[t] > 0).any(axis=0)
+    bounds = np.asarray(context.mapping.spatial_x)[0] * np.asarray(context.mapping.spatial_y)[0]
+    return float(np.where(moves, bounds, 1.0).prod())
+
+
+def steps_of_others(context: Context, s: int, t: int) -> list[int]:
+    """The tensors whose position skipping leaves out reads of this one."""
+    is_output = bool(context.program.is_output[t])
+    return [] if s > 0 or is_output else [other for other in compacted(context) if other != t]
 
 
 def _group(evaluation: Evaluation, context: Context, group: int, options: list[Option]) -> list[str]:
@@ -152,5 +192,7 @@ def _leaders(evaluation: Evaluation, context: Context, option: Option) -> list[s
         (f"  leader tile of {tensors[c]}:", f"{amount(words[c], 'word')},", f"P(empty) = {chance(empty[c])}")
         for c in option.leaders
     ]
+    if is_joint(context):
+        return [*aligned(rows, left=(0, 2)), "  counted where the tiles of both operands meet (docs/model.md 25)"]
     factors = " x ".join(f"(1 - {chance(empty[c])})" for c in option.leaders)
     return [*aligned(rows, left=(0, 2)), f"  chance = 1 - {factors} = {chance(option.chance)}"]

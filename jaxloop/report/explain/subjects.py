@@ -10,7 +10,7 @@ from .compute import compute_lines
 from .counts import count_lines
 from .energy import storage_energy_lines
 from .level import level_lines
-from .safs import saf_lines, spatial_lines
+from .safs import position_lines, saf_lines, spatial_lines
 from .tile import tile_lines
 
 
@@ -77,8 +77,10 @@ def _tensor_lines(evaluation: Evaluation, context: Context, s: int, t: int) -> l
     if not context.mapping.keep[s, t]:
         kept = [level for q, level in enumerate(names.levels) if context.mapping.keep[q, t]]
         bypassed = f"bypassed: the level does not keep it; kept at {', '.join(kept) or 'no level'}"
-        idle = spatial_lines(evaluation, context, s, t) if context.program.sparse is not None else []
-        return [title, "", bypassed, *idle]
+        if context.program.sparse is None:
+            return [title, "", bypassed]
+        here = (*spatial_lines(evaluation, context, s, t), *position_lines(evaluation, context, s, t))
+        return [title, "", bypassed, *here]
     parts = [tile_lines, saf_lines, count_lines, storage_energy_lines]
     if context.program.sparse is None:
         parts.remove(saf_lines)

@@ -6,7 +6,7 @@ from ...program import DENSITY_KINDS
 from ...result import Context, Evaluation
 from ...spec.density import Distribution
 from ...spec.einsum import Axis
-from ..sparse import mapped_instances, may_overbook, outer_level, rank_formats, sparse_program
+from ..sparse import compacted, mapped_instances, may_overbook, outer_level, rank_formats, sparse_program
 from ..stats_levels import loops
 from .text import aligned, amount, chance, number, section
 
@@ -14,6 +14,7 @@ _DISTRIBUTIONS = {
     Distribution.FIXED_STRUCTURED: "fixed-structured: the same share of nonzeros in every tile",
     Distribution.HYPERGEOMETRIC: "hypergeometric: nonzeros placed uniformly at random",
     Distribution.BANDED: "banded: nonzeros near the diagonal",
+    Distribution.REAL_DATA: "real data: counted over the tiles of a mask",
 }
 _KINDS = {code: distribution for distribution, code in DENSITY_KINDS.items()}
 
@@ -64,6 +65,11 @@ def _extent(context: Context, t: int, axis: int, box: np.ndarray) -> str:
     return number(1.0 + (projection * (box - 1.0)).sum())
 
 
+def tile_size(context: Context, s: int, t: int) -> float:
+    """Words of a tensor that the loops of a level and inside it touch, whether or not it is kept there."""
+    return _words(context, t, _box(context, s))
+
+
 def _words(context: Context, t: int, box: np.ndarray) -> float:
     projection = np.asarray(context.program.projection_extent)[t]
     return float((1.0 + (projection * (box - 1.0)).sum(1)).prod())
@@ -73,7 +79,9 @@ def _density(evaluation: Evaluation, context: Context, t: int, whole: float) -> 
     sparse = sparse_program(context)
     distribution = _KINDS[int(sparse.density_kind[t])]
     share = operand_density(evaluation, context, t)
-    if distribution == Distribution.BANDED:
+    if distribution == Distribution.REAL_DATA:
+        parameter = f"density {chance(share)}"
+    elif distribution == Distribution.BANDED:
         parameter = f"half width {number(sparse.band_width[t])}"
     else:
         parameter = f"density {chance(sparse.density[t])}"
@@ -92,7 +100,11 @@ def operand_density(evaluation: Evaluation, context: Context, t: int) -> float:
 def _occupancy(evaluation: Evaluation, context: Context, s: int, t: int) -> list[str]:
     names, q = context.names, outer_level(context, s, t)
     empty, tensor = float(evaluation.tile_empty[s, t]), names.tensors[t]
-    if q is None:
+    if s == 0 and t in compacted(context):
+        lines = [
+            f"averages are over all tiles, for position skipping compacts {tensor}; of metadata over those that arrive"
+        ]
+    elif q is None:
         lines = [f"P(empty) does not matter: no level further out keeps {tensor}"]
     elif not rank_formats(context, q, t):
         lines = [f"P(empty) does not matter: {names.levels[q]} has no metadata of {tensor}, so empty tiles arrive too"]
