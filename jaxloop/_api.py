@@ -75,8 +75,7 @@ def evaluate(
     - `masks`: `{"tensor": nonzeros}` in place of a distribution: an array (numpy, scipy.sparse) of the projection's
       extents, or the path of a .npy file or of a text of 0 and 1, first axis fastest (docs/model.md 25). No batch axes.
     - `conventions`: which reading of the model.
-    - `fields`: for batches, the names of the fields of `Evaluation` to compute; the others are None. Few fields are
-      faster.
+    - `fields`: for batches, the fields of `Evaluation` to compute; the others are None. Few fields are faster.
     - `dtype`: float64, or float32 for the smooth conventions.
     - `throw`: raise `ValueError` with the reasons if the one mapping is not valid.
 

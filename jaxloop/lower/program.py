@@ -17,14 +17,8 @@ from ..spec.einsum import Einsum, Tensor
 from .classes import class_structure, exact_structure, sliding_axes
 from .costs import Costs, lower_costs
 from .masks import has_real_data
-from .sparse import (
-    check_densities,
-    crop_sparse,
-    refuse_unmodeled_sparse,
-    sparse_leaves,
-    sparse_structure,
-    warn_of_full_tensors,
-)
+from .refusals import check_densities, refuse_unmodeled_sparse, warn_of_full_tensors
+from .sparse import crop_sparse, sparse_leaves, sparse_structure
 
 LEVEL_LEAVES: dict[str, tuple[Callable[[Storage], Any], float]] = {
     "size": (lambda level: level.size, np.inf),

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import Diagnostics, Place, nearest
 from ..conventions import Conventions
 from ..program import (
     DENSITY_KINDS,
@@ -25,9 +24,9 @@ from ..program import (
 from ..spec.architecture import Storage
 from ..spec.density import Density, Distribution
 from ..spec.design import Design
-from ..spec.sparse import ActionKind, ActionOptimization, FormatRank, RankFormat, SparseTarget, TensorFormat
+from ..spec.sparse import ActionKind, FormatRank, RankFormat, TensorFormat
 from .costs import Costs
-from .masks import box_counts, divisors, extents, has_real_data, is_real, mask_leaves, operands
+from .masks import box_counts, divisors, has_real_data, mask_leaves, operands
 
 DENSE = Density(Distribution.FIXED_STRUCTURED, 1.0)
 """The density of a tensor that has none."""
@@ -103,132 +102,6 @@ def _indices(design: Design) -> _Indices:
     )
 
 
-def refuse_unmodeled_sparse(design: Design, report: Diagnostics) -> None:
-    """Errors for what the sparse model does not cover, by name."""
-    if not design.sparse.has_effect:
-        return
-    place = design.sparse.place
-    operands = [tensor.name for tensor in design.einsum.tensors if not tensor.is_output]
-    if len(operands) != OPERANDS:
-        report.error(
-            place,
-            f"sparse optimizations need {OPERANDS} tensors that are only read; this problem has {len(operands)}"
-            f" ({', '.join(operands)})",
-            "remove the key to evaluate the design as dense",
-        )
-    for target in design.sparse.targets:
-        for group in target.actions:
-            if group.kind is ActionKind.SPATIAL_SKIPPING:
-                _refuse_spatial(target, group, report, place)
-            if group.kind is ActionKind.POSITION_SKIPPING:
-                _refuse_positions(design, target.level, group.options[0].target, report)
-    _refuse_real_data(design, report)
-    levels = {level.name: level for level in design.architecture.levels}
-    for target, tensor_format in _formats(design):
-        metadata = levels[target].metadata
-        if metadata.word_bits > metadata.width and any(_uses_default(rank) for rank in tensor_format.ranks):
-            row = f"its metadata row has {metadata.width} bits" if metadata.width else "it declares no metadata row"
-            report.error(
-                place,
-                f'the metadata word bits {metadata.word_bits} of level "{target}", default of its format of tensor'
-                f' "{tensor_format.tensor}", do not fit: {row}',
-                "give `metadata_storage_width`, or 0 word bits for metadata that costs nothing",
-            )
-
-
-def _refuse_spatial(target: SparseTarget, group: ActionOptimization, report: Diagnostics, place: Place) -> None:
-    """One target of spatial skipping has one condition (spec/sparse.md 3.5)."""
-    tensor = group.options[0].target
-    same = [other for other in target.actions if other.kind is group.kind and other.options[0].target == tensor]
-    conditions = [condition for other in same for condition in other.options[0].condition_on]
-    if len(conditions) > 1 and same[0] is group:
-        report.error(
-            place,
-            f'spatial skipping takes one condition, tensor "{tensor}" at level "{target.level}" has {len(conditions)}'
-            f" ({', '.join(conditions)})",
-            "keep one",
-        )
-
-
-def _refuse_real_data(design: Design, report: Diagnostics) -> None:
-    """What counts in a mask do not tell."""
-    for tensor in (tensor for tensor in design.einsum.tensors if is_real(design, tensor)):
-        density, shape = design.densities[tensor.name], extents(tensor, design.einsum)
-        words, place = math.prod(shape), Place("", 0, f"density of tensor {tensor.name}")
-        ranks = [term.rank for axis in tensor.axes for term in axis.terms]
-        if density.mask is None:
-            remedy = "put the file there, or pass masks={...} to jaxloop.evaluate"
-            report.error(
-                place, f'the nonzeros of tensor "{tensor.name}" are not there: no file "{density.path}"', remedy
-            )
-        elif len(density.mask) != words:
-            size = " x ".join(str(extent) for extent in shape)
-            message = (
-                f'the mask of tensor "{tensor.name}" has {len(density.mask)} elements, the tensor {size} = {words}'
-            )
-            report.error(place, message, "one character per element, the first axis of the projection fastest")
-        if tensor.is_output:
-            report.error(place, f'output "{tensor.name}" as real data is not modeled', "give it a distribution")
-        if len(set(ranks)) < len(ranks) or any(t.coefficient < 0 for axis in tensor.axes for t in axis.terms):
-            what = "a rank that moves two axes, or backward"
-            report.error(
-                place, f'real data of tensor "{tensor.name}" with {what} are not modeled', "give a distribution"
-            )
-    if has_real_data(design):
-        kinds = {group.kind for target in design.sparse.targets for group in target.actions}
-        faults = {
-            "position skipping": ActionKind.POSITION_SKIPPING in kinds,
-            "a level that may be overbooked": any(level.allow_overbooking for level in design.architecture.levels),
-        }
-        for fault in (fault for fault, holds in faults.items() if holds):
-            report.error(design.sparse.place, f"real data with {fault} are not modeled", "give a distribution instead")
-
-
-def _refuse_positions(design: Design, level: str, tensor: str, report: Diagnostics) -> None:
-    """What no answer of the artifact tells about position skipping (docs/model.md 24)."""
-    innermost = design.architecture.levels[0].name
-    is_output = any(t.is_output for t in design.einsum.tensors if t.name == tensor)
-    banded = design.densities.get(tensor, DENSE).distribution is Distribution.BANDED
-    faults = {
-        f' at level "{level}" is not modeled: only at the innermost level': level != innermost,
-        ", an output, is not modeled": is_output,
-        ", which is banded, is not modeled": banded,
-    }
-    for fault in (text for text, holds in faults.items() if holds):
-        remedy = f'write it for level "{innermost}"' if level != innermost else "remove it"
-        report.error(design.sparse.place, f'position skipping of tensor "{tensor}"{fault}', remedy)
-
-
-def warn_of_full_tensors(design: Design, conventions: Conventions, report: Diagnostics) -> None:
-    """Warns where the reference takes full tiles for empty ones (spec/sparse.md, quirk Q2)."""
-    formatted = {tensor_format.tensor for _, tensor_format in _formats(design)}
-    for tensor, density in design.densities.items():
-        full = density.distribution is Distribution.HYPERGEOMETRIC and density.density >= 1.0
-        if full and tensor in formatted and conventions.least_occupancy_is_empty:
-            report.warn(
-                design.sparse.place,
-                f'tensor "{tensor}" is hypergeometric with density 1: as in the reference, its tiles count as empty'
-                " below a level with metadata, and cost nothing",
-                "write `distribution: fixed-structured`, or evaluate with conventions least_occupancy_is_empty=False",
-            )
-
-
-def check_densities(design: Design, densities: Dict[str, Any], report: Diagnostics) -> None:
-    """Errors for the user's densities: unknown tensors, banded ones, values outside [0, 1]."""
-    names = [tensor.name for tensor in design.einsum.tensors]
-    for tensor, value in densities.items():
-        place, array = Place("", 0, f"densities[{tensor!r}]"), np.asarray(value, float)
-        good = (array >= 0.0) & (array <= 1.0)
-        if tensor not in names:
-            report.error(place, f'no tensor "{tensor}"', nearest(tensor, names))
-        elif design.densities.get(tensor, DENSE).distribution is Distribution.BANDED:
-            report.error(place, f'tensor "{tensor}" is banded: its band width gives its density', "leave it out")
-        elif design.densities.get(tensor, DENSE).distribution is Distribution.REAL_DATA:
-            report.error(place, f'tensor "{tensor}" is real data: its mask gives its density', "leave it out")
-        elif not good.all():
-            report.error(place, f"{array[~good].reshape(-1)[0]:g} is no density", "give shares of nonzeros from 0 to 1")
-
-
 def sparse_structure(
     design: Design, conventions: Conventions, sizes: Dict[str, int], densities: Dict[str, Any]
 ) -> SparseStructure | None:
@@ -237,11 +110,11 @@ def sparse_structure(
     if not design.sparse.has_effect:
         return None
     groups = [group for target in design.sparse.targets for group in target.actions]
-    ranks = [rank for _, tensor_format in _formats(design) for rank in tensor_format.ranks]
+    ranks = [rank for _, tensor_format in formats(design) for rank in tensor_format.ranks]
     found = design.densities.values()
     occupancies = _occupancies(design, sizes, densities) if conventions.occupancy_sums else 0
     return SparseStructure(
-        format_ranks=max((len(tensor_format.ranks) for _, tensor_format in _formats(design)), default=1),
+        format_ranks=max((len(tensor_format.ranks) for _, tensor_format in formats(design)), default=1),
         flattening=any(rank.flattened for rank in ranks),
         groups=max(len(groups), 1),
         options=max((len(group.options) for group in groups), default=1),
@@ -275,7 +148,7 @@ def _cells(design: Design) -> tuple[tuple[int, int], ...]:
     """Pairs of a level and a tensor with a representation there or further out, by level."""
     indices = _indices(design)
     outermost: dict[str, int] = {}
-    for level, tensor_format in _formats(design):
+    for level, tensor_format in formats(design):
         outermost[tensor_format.tensor] = max(indices.levels[level], outermost.get(tensor_format.tensor, 0))
     found = tuple(
         (s, t)
@@ -321,7 +194,7 @@ def sparse_leaves(design: Design, structure: Structure, costs: Costs) -> SparseP
         leaves["band_width"][t] = density.band_width
     for name, (read, _) in LEVEL_LEAVES.items():
         leaves[name][: len(indices.levels)] = [read(level) for level in design.architecture.levels]
-    for level, tensor_format in _formats(design):
+    for level, tensor_format in formats(design):
         _fill_format(leaves, design.architecture.levels[indices.levels[level]], tensor_format, indices)
     _fill_groups(leaves, design, indices)
     kinds = [kind for target in design.sparse.targets for kind in target.compute]
@@ -378,12 +251,12 @@ def word_bits(rank: FormatRank, level: Storage) -> tuple[int, int]:
     )
 
 
-def _uses_default(rank: FormatRank) -> bool:
+def uses_default(rank: FormatRank) -> bool:
     has_own_metadata_bits = rank.metadata_word_bits is not None or rank.format is RankFormat.B
     return rank.format is RankFormat.UB or rank.payload_word_bits is None or not has_own_metadata_bits
 
 
-def _formats(design: Design) -> list[tuple[str, TensorFormat]]:
+def formats(design: Design) -> list[tuple[str, TensorFormat]]:
     """All representations with the names of their levels."""
     return [(target.level, tensor_format) for target in design.sparse.targets for tensor_format in target.formats]
 

@@ -32,9 +32,7 @@ MALFORMED = [
     density("density-missing", "A: {distribution: fixed}", ".A", 'tensor "A" has no `density`', "from 0 to 1"),
     density("no-distribution", "A: {density: 0.5}", ".A", 'tensor "A" has no `distribution`', "hypergeometric"),
     density("distribution", "A: {distribution: random, density: 0.5}", ".A.distribution", '"random"', "hypergeometric"),
-    density(
-        "real-data", "A: {distribution: real-data}", ".A.distribution", 'densities from data ("real-data")', "write"
-    ),
+    density("real-data", "A: {distribution: real-data}", ".A", 'tensor "A" has no `data_file_path`', "write"),
     density("density-tensor", "W: 0.5", ".W", 'unknown tensor "W" in `densities`', "A, B, Z"),
     density("density-list", "A: [0.5]", ".A", 'the density of tensor "A" is a list', "mapping"),
     density("banded", "A: {distribution: banded, band_width: 2}", ".A.distribution", '"A" is 8 x 16', "hypergeometric"),
