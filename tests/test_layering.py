@@ -30,7 +30,19 @@ MAY_IMPORT = {
     "kernel": {"_math", "_twofold", "conventions", "program", "result", "spec"},
     "run": {"kernel", "lower", "program", "result"},
     "report": {"_errors", "conventions", "program", "result", "spec"},
-    "reproduce": {"__init__", "_api", "_errors", "_schema", "conventions", "designs", "program", "report", "result", "spec"},
+    "reproduce": {
+        "__init__",
+        "__version__",
+        "_api",
+        "_errors",
+        "_schema",
+        "conventions",
+        "designs",
+        "program",
+        "report",
+        "result",
+        "spec",
+    },
 }
 """Part of the package -> the other parts that it may import. The front door, the command line and the package itself
 may import all."""
