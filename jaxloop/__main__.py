@@ -126,22 +126,19 @@ def designs_command() -> None:
 
     `jaxloop evaluate NAME` evaluates one.
     """
-    from rich import box
+    from rich.columns import Columns
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
     from rich.text import Text
 
-    listing = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_lines=True)
-    for head in ("name", "workload"):
-        listing.add_column(head, no_wrap=True)
-    for head in ("what it is", "source"):
-        listing.add_column(head, overflow="fold")
-    for (description, source), group in groupby(shipped(), key=lambda design: (design.description, design.source)):
+    console = Console()
+    for accelerator, group in groupby(shipped(), key=lambda design: design.name.partition(":")[0]):
         designs = list(group)
-        names = "\n".join(design.name for design in designs)
-        workloads = "\n".join(design.workload for design in designs)
-        listing.add_row(*map(Text, (names, workloads, description, source)))
-    Console().print(listing)
+        texts = (Text(accelerator, style="bold"), Text(designs[0].description), Text(designs[0].source, style="dim"))
+        for indent, text in zip((0, 2, 2), texts, strict=True):
+            console.print(Padding(text, (0, 0, 0, indent)))
+        names = Columns([Text(design.name, no_wrap=True) for design in designs], padding=(0, 2))
+        console.print(Padding(names, (0, 0, 1, 2)))
 
 
 @main.command("reproduce")
