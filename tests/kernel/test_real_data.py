@@ -72,9 +72,9 @@ def full_masks(design: jl.Design, seed: int = 0, density: float = 0.3) -> dict[s
 def test_mappings_are_a_batch():
     design = jl.loads(EXAMPLES["6 hierarchical"].texts())
     masks, mappings = full_masks(design), random_mappings(design, 12, 3, bypass=0.0)
-    many = jl.evaluate(design, mappings=stacked(mappings), masks=masks, conventions=jl.MICRO22)
+    many = jl.evaluate(design, mappings=stacked(mappings), masks=masks, conventions=jl.SMOOTH)
     for index, mapping in enumerate(mappings):
-        one = jl.evaluate(design, mappings=mapping, masks=masks, conventions=jl.MICRO22)
+        one = jl.evaluate(design, mappings=mapping, masks=masks, conventions=jl.SMOOTH)
         for name in ("status", "cycles", "computes_by_fate", "accesses", "expected_words"):
             np.testing.assert_allclose(getattr(many, name)[index], getattr(one, name), rtol=1e-12, err_msg=name)
 
