@@ -38,6 +38,7 @@ MAY_IMPORT = {
         "_schema",
         "conventions",
         "designs",
+        "lower",
         "program",
         "report",
         "result",

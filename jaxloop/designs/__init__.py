@@ -46,8 +46,7 @@ def is_shipped(name: str) -> bool:
     """Whether `name` means a shipped design and not a file: it looks like no path and no such file exists. The design
     itself may be unknown, then `files` proposes others."""
     path = Path(name)
-    looks_like_one = path.suffix == "" or name in (design.name for design in shipped())
-    return path.name == name and looks_like_one and not path.exists()
+    return path.name == name and (":" in name or path.suffix == "") and not path.exists()
 
 
 def files(name: str) -> dict[str, str]:

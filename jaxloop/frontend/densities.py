@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from .._errors import nearest
-from ..spec.density import Density, Distribution
-from ..spec.einsum import Axis, Einsum, Tensor
+from ..spec.density import Density, Distribution, mask_of_text
+from ..spec.einsum import Einsum, Tensor
 from .nodes import Map, Node, Scalar
 from .schema import Kind, Reader
 
@@ -79,13 +79,12 @@ def _real_data(reader: Reader, map: Map, tensor: Tensor) -> Density | None:
     file = next((place for place in places if place.is_file()), None)
     if file is None:
         return Density(Distribution.REAL_DATA, path=path)
-    elements = b"".join(file.read_bytes().split())
-    strange = elements.translate(None, b"01")
-    if strange:
-        message = f'the mask "{path}" of tensor "{tensor.name}" holds {chr(strange[0])!r}'
+    try:
+        return Density(Distribution.REAL_DATA, mask=mask_of_text(file.read_bytes()), path=path)
+    except ValueError as error:
+        message = f'the mask "{path}" of tensor "{tensor.name}" {error}'
         reader.error(map.place_of("data_file_path"), message, "write 0 and 1 only, one per element")
         return None
-    return Density(Distribution.REAL_DATA, mask=elements.translate(bytes.maketrans(b"01", b"\0\1")), path=str(file))
 
 
 def _distribution(reader: Reader, map: Map, tensor: Tensor) -> Distribution | None:
@@ -110,7 +109,7 @@ def _share(reader: Reader, node: Node | None, tensor: Tensor) -> float | None:
 
 
 def _check_square(reader: Reader, map: Map, tensor: Tensor, einsum: Einsum) -> None:
-    extents = [_extent(axis, einsum) for axis in tensor.axes]
+    extents = tensor.extents(einsum.size_of)
     if len(extents) != 2 or extents[0] != extents[1]:
         size = " x ".join(str(extent) for extent in extents)
         reader.error(
@@ -118,7 +117,3 @@ def _check_square(reader: Reader, map: Map, tensor: Tensor, einsum: Einsum) -> N
             f'tensor "{tensor.name}" is {size}; a banded tensor must be square with two coordinates',
             "choose hypergeometric or fixed-structured",
         )
-
-
-def _extent(axis: Axis, einsum: Einsum) -> int:
-    return 1 + sum(abs(term.coefficient) * (einsum.size_of[term.rank] - 1) for term in axis.terms)

@@ -13,7 +13,6 @@ from ..program import Masks, Program, SparseProgram
 from .density.real import box_index, without_lanes
 from .leaders import Leaders
 from .rank_loops import FormatRanks
-from .safs import Safs
 
 
 class Pairs(eqx.Module):
@@ -56,23 +55,23 @@ class Joint(eqx.Module):
         rows = [[empty[:, t, c] for c in range(empty.shape[2])] for t in range(empty.shape[1])]
         for own, other in ((0, 1), (1, 0)):
             target, condition = self.operands[own], self.operands[other]
-            leader = self.leaders[other][:, target]
-            filled = self.masks.both[0, leader] if own == 0 else self.masks.both[leader, 0]
-            word = self.masks.both[0, self.whole[1]] if own == 0 else self.masks.both[self.whole[0], 0]
+            both = self.masks.both if own == 0 else self.masks.both.T
+            filled, word = both[0, self.leaders[other][:, target]], both[0, self.whole[other]]
             given = 1.0 - exact_divide(filled, jnp.where(word > 0.0, word, 1.0) + 0.0 * filled)
             stored = ranks.has_metadata[:, target] & self.applies & (word > 0.0)
             rows[target][condition] = jnp.where(stored, given, rows[target][condition])
         return jnp.stack([jnp.stack(jnp.broadcast_arrays(*row), axis=1) for row in rows], axis=1)
 
-    def pairs(self, safs: Safs) -> Pairs:
-        """`safs`: those of operands remove operations, the innermost one decides."""
+    def pairs(self, present: Array) -> Pairs:
+        """`present` [level, tensor]: where there is a SAF. Those of operands remove operations, the innermost one
+        decides."""
         first, second = self.operands
         tile = []
         # the condition of a SAF of one operand is the other one's leader tile
         for condition, target in ((0, second), (1, first)):
-            leader, found = self.whole[condition], jnp.zeros_like(safs.present[0, target])
-            for s in range(safs.present.shape[0]):
-                here = safs.present[s, target] & ~found
+            leader, found = self.whole[condition], jnp.zeros_like(present[0, target])
+            for s in range(present.shape[0]):
+                here = present[s, target] & ~found
                 leader = jnp.where(here, self.leaders[condition][s, target], leader)
                 found = found | here
             tile.append(leader)

@@ -1,7 +1,5 @@
 """Gating and skipping: with which chance an access to a tensor is removed (spec/sparse.md 3.2 to 3.4)."""
 
-from typing import TYPE_CHECKING
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -10,12 +8,10 @@ from .._math import floor_div
 from ..program import SAF_KINDS, Action, Program, SparseProgram
 from ..spec.sparse import ActionKind
 from .cells import Cells
+from .joint import Joint
 from .nest import Nest, of_child
 from .occupancy import Occupancy
 from .rank_loops import FormatRanks
-
-if TYPE_CHECKING:
-    from .joint import Joint
 
 
 class Safs(eqx.Module):
@@ -44,7 +40,7 @@ def find_safs(
     occupancy: Occupancy,
     cells: Cells,
     leader_empty: Array,
-    joint: "Joint | None",
+    joint: Joint | None,
 ) -> Safs:
     """`leader_empty` [level, target, condition]: chance that the leader tile is empty, 0 for ineffective conditions;
     `joint`: of real data."""
@@ -86,7 +82,7 @@ def find_safs(
     )
 
 
-def _survives(sparse: SparseProgram, leader_empty: Array, joint: "Joint | None") -> Array:
+def _survives(sparse: SparseProgram, leader_empty: Array, joint: Joint | None) -> Array:
     """Chance that no condition holds [group, option, level, target]."""
     tensors = leader_empty.shape[2]
     leads = [sparse.saf_leaders[:, :, condition][:, :, None, None] for condition in range(tensors)]

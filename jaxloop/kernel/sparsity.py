@@ -103,7 +103,7 @@ def sparse_model(
     if positions is not None:
         dense = traffic.compute_x * traffic.compute_y
         units = jnp.where(positions.is_present, dense * positions.unit_share, units)
-    pairs = None if joint is None else joint.pairs(safs)
+    pairs = None if joint is None else joint.pairs(safs.present)
     accesses = sparse_accesses(
         program, nest, ranks, occupancy, cells, safs, traffic, computes, spatial, positions, pairs
     )

@@ -13,21 +13,15 @@ import numpy as np
 
 from .._errors import Diagnostics, Place, nearest
 from ..program import Masks, Structure
-from ..spec.density import Density, Distribution
+from ..spec.density import Density, Distribution, mask_of_text
 from ..spec.design import Design
 from ..spec.einsum import Einsum, Tensor
 
-LARGEST_PROFILE = 2**27
-"""Entries of a table over boxes and places that both operands have."""
+LARGEST_TABLE = 2**27
+"""Entries of one table of counts, a gigabyte; more is refused."""
 
 Term = tuple[int, int]
 Axes = tuple[tuple[Term, ...], ...]
-
-
-def extents(tensor: Tensor, einsum: Einsum) -> tuple[int, ...]:
-    """Elements of a tensor along each axis of its projection."""
-    sizes = einsum.size_of
-    return tuple(1 + sum(abs(t.coefficient) * (sizes[t.rank] - 1) for t in axis.terms) for axis in tensor.axes)
 
 
 def divisors(size: int) -> list[int]:
@@ -43,19 +37,36 @@ def has_real_data(design: Design) -> bool:
     return any(is_real(design, tensor) for tensor in design.einsum.tensors)
 
 
-def operands(design: Design) -> list[int]:
-    """Places of the tensors that are only read."""
-    return [t for t, tensor in enumerate(design.einsum.tensors) if not tensor.is_output]
-
-
-def box_counts(design: Design) -> tuple[int, ...]:
-    """Boxes of each operand; 1 where it is no real data."""
-    einsum, counts = design.einsum, []
-    for tensor in (einsum.tensors[t] for t in operands(design)):
+def mask_sizes(design: Design) -> dict[str, Any]:
+    """The fields of `SparseStructure` that concern real data: `boxes` of the operands, 1 where one is no real data."""
+    if not has_real_data(design):
+        return {}
+    einsum, boxes = design.einsum, []
+    places = [t for t, tensor in enumerate(einsum.tensors) if not tensor.is_output]
+    for tensor in (einsum.tensors[t] for t in places):
         moving = zip(einsum.sizes, _moves(tensor, einsum), strict=True)
         found = math.prod(len(divisors(size)) for size, moves in moving if moves)
-        counts.append(found if is_real(design, tensor) else 1)
-    return tuple(counts)
+        boxes.append(found if is_real(design, tensor) else 1)
+    most = max(len(divisors(size)) for size in einsum.sizes)
+    return {"boxes": tuple(boxes), "operands": tuple(places), "divisors": most}
+
+
+def table_entries(design: Design) -> int:
+    """Entries of the largest table that counting needs: boxes of an operand by places of the ranks that both have."""
+    sizes = mask_sizes(design)
+    shared = _shared(design, sizes["operands"])
+    places = math.prod(design.einsum.sizes[r] for r in shared)
+    return max(max(sizes["boxes"]) * places, math.prod(sizes["boxes"]))
+
+
+def _shared(design: Design, operands: tuple[int, ...]) -> tuple[int, ...]:
+    """The ranks that move both operands, if both are real data: elsewhere nothing is counted of them together."""
+    einsum = design.einsum
+    tensors = [einsum.tensors[t] for t in operands]
+    if not all(is_real(design, tensor) for tensor in tensors):
+        return ()
+    moves = zip(*(_moves(tensor, einsum) for tensor in tensors), strict=True)
+    return tuple(r for r, both in enumerate(moves) if all(both) and einsum.sizes[r] > 1)
 
 
 def _moves(tensor: Tensor, einsum: Einsum) -> list[bool]:
@@ -123,10 +134,7 @@ def mask_leaves(design: Design, structure: Structure) -> Masks | None:
         leaves["divisors"][r, : len(found)] = found
     leaves["radix"] = np.zeros((structure.tensors, structure.ranks))
     leaves["operand_radix"] = np.zeros((2, structure.ranks))
-    first, second = (einsum.tensors[t] for t in sparse.operands)
-    both_move = zip(_moves(first, einsum), _moves(second, einsum), strict=True)
-    shared = tuple(r for r, moves in enumerate(both_move) if all(moves) and einsum.sizes[r] > 1)
-    profiles = []
+    shared, profiles = _shared(design, sparse.operands), []
     for operand, t in enumerate(sparse.operands):
         tensor = einsum.tensors[t]
         if not is_real(design, tensor):
@@ -178,12 +186,12 @@ def with_masks(design: Design, masks: Mapping[str, Any]) -> Design:
         except (OSError, ValueError) as error:
             report.error(place, f"cannot read {given}: {error}", "give an array, a .npy file or a text of 0 and 1")
             continue
-        wanted = extents(tensors[name], design.einsum)
+        wanted = tensors[name].extents(design.einsum.size_of)
         if mask.shape not in (wanted, (math.prod(wanted),)):
             report.error(place, f"the shape is {mask.shape}", f"the axes of tensor {name} are {wanted}")
             continue
         elements = np.asfortranarray(mask != 0).tobytes(order="F")
-        densities[name] = Density(Distribution.REAL_DATA, mask=elements, path=given if isinstance(given, str) else "")
+        densities[name] = Density(Distribution.REAL_DATA, mask=elements)
     report.raise_if_errors()
     return replace(design, densities=densities)
 
@@ -195,7 +203,4 @@ def _read(given: Any) -> np.ndarray:
     path = Path(given)
     if path.suffix == ".npy":
         return np.load(path)
-    elements = np.frombuffer(b"".join(path.read_bytes().split()), np.uint8) - ord("0")
-    if not np.isin(elements, (0, 1)).all():
-        raise ValueError("it holds other characters than 0 and 1")
-    return elements
+    return np.frombuffer(mask_of_text(path.read_bytes()), np.uint8)

@@ -11,7 +11,7 @@ from ..conventions import Conventions
 from ..spec.density import Distribution
 from ..spec.design import Design
 from ..spec.sparse import ActionKind, ActionOptimization, SparseTarget
-from .masks import extents, has_real_data, is_real
+from .masks import LARGEST_TABLE, has_real_data, is_real, table_entries
 from .sparse import DENSE, OPERANDS, formats, uses_default
 
 
@@ -65,7 +65,7 @@ def _refuse_spatial(target: SparseTarget, group: ActionOptimization, report: Dia
 def _refuse_real_data(design: Design, report: Diagnostics) -> None:
     """What counts in a mask do not tell."""
     for tensor in (tensor for tensor in design.einsum.tensors if is_real(design, tensor)):
-        density, shape = design.densities[tensor.name], extents(tensor, design.einsum)
+        density, shape = design.densities[tensor.name], tensor.extents(design.einsum.size_of)
         words, place = math.prod(shape), Place("", 0, f"density of tensor {tensor.name}")
         ranks = [term.rank for axis in tensor.axes for term in axis.terms]
         if density.mask is None:
@@ -87,6 +87,12 @@ def _refuse_real_data(design: Design, report: Diagnostics) -> None:
                 place, f'real data of tensor "{tensor.name}" with {what} are not modeled', "give a distribution"
             )
     if has_real_data(design):
+        entries = table_entries(design)
+        if entries > LARGEST_TABLE:
+            message = (
+                f"counts of the real data would take a table of {entries:,} entries, {LARGEST_TABLE:,} are allowed"
+            )
+            report.error(design.sparse.place, message, "give one of the operands a distribution, or tile the problem")
         kinds = {group.kind for target in design.sparse.targets for group in target.actions}
         faults = {
             "position skipping": ActionKind.POSITION_SKIPPING in kinds,

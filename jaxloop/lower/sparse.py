@@ -26,7 +26,7 @@ from ..spec.density import Density, Distribution
 from ..spec.design import Design
 from ..spec.sparse import ActionKind, FormatRank, RankFormat, TensorFormat
 from .costs import Costs
-from .masks import box_counts, divisors, has_real_data, mask_leaves, operands
+from .masks import mask_leaves, mask_sizes
 
 DENSE = Density(Distribution.FIXED_STRUCTURED, 1.0)
 """The density of a tensor that has none."""
@@ -124,24 +124,10 @@ def sparse_structure(
         cells=_cells(design),
         fans_out=any(design.architecture.fanout(s) != (1, 1) for s in range(len(design.architecture.levels))),
         spatial_skipping=any(group.kind is ActionKind.SPATIAL_SKIPPING for group in groups),
-        boxes=_boxes(design),
-        operands=(0, 1) if not has_real_data(design) else _operands(design),
-        divisors=max(len(divisors(size)) for size in design.einsum.sizes) if has_real_data(design) else 0,
         position_skipping=any(group.kind is ActionKind.POSITION_SKIPPING for group in groups),
+        **mask_sizes(design),
         overbooking=any(level.allow_overbooking for level in design.architecture.levels),
     )
-
-
-def _boxes(design: Design) -> tuple[int, int] | None:
-    if not has_real_data(design):
-        return None
-    first, second = box_counts(design)
-    return first, second
-
-
-def _operands(design: Design) -> tuple[int, int]:
-    first, second = operands(design)
-    return first, second
 
 
 def _cells(design: Design) -> tuple[tuple[int, int], ...]:
@@ -168,8 +154,7 @@ def _occupancies(design: Design, sizes: Dict[str, int], densities: Dict[str, Any
         own = design.densities.get(tensor.name, DENSE)
         if own.distribution is not Distribution.HYPERGEOMETRIC:
             continue
-        extents = (1 + sum(abs(t.coefficient) * (sizes[t.rank] - 1) for t in axis.terms) for axis in tensor.axes)
-        words = math.prod(extents)
+        words = math.prod(tensor.extents(sizes))
         nonzeros = np.ceil(np.asarray(densities.get(tensor.name, own.density), float) * words)
         # a tile of half the tensor varies most
         window = 20.0 * np.sqrt(nonzeros * (1.0 - nonzeros / words) / 4.0) + 81.0

@@ -21,9 +21,8 @@ def write_atomically(path: str | Path, text: str) -> None:
             file.write(text)
         os.chmod(temporary, _permissions(target))
         os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    finally:
+        Path(temporary).unlink(missing_ok=True)
 
 
 def _permissions(target: Path) -> int:

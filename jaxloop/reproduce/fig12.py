@@ -3,11 +3,12 @@
 from functools import partial
 from statistics import mean
 
+from .._api import load
 from . import figures
 from .masks import masks_of
 from .reference import reference
 from .results import Difference, Outcome, Row, Sheet, error_text
-from .runs import Options, compare, rows_of, run, run_with_masks, shipped_design
+from .runs import Options, compare, rows_of, run
 
 LAYERS = ("L07", "L09", "L13", "L19", "L21", "L23", "L25", "L27")
 EVALUATIONS = 2 * len(LAYERS)
@@ -33,8 +34,8 @@ def reproduce(options: Options) -> Outcome:
         number, found = compare(name, answers[name], evaluation)
         compared += number
         differences += found
-        masks = masks_of(layer, shipped_design(name), options.masks)
-        evaluation = run_with_masks(name, masks, options)
+        masks = masks_of(layer, load(name), options.masks)
+        evaluation = run(name, options, masks)
         real[layer] = float(evaluation.cycles)
         if options.masks is None:
             continue

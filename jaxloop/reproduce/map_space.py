@@ -12,11 +12,12 @@ from math import prod
 
 import numpy as np
 
-from .._api import evaluate, mapping_of
+from .._api import evaluate, load, mapping_of
 from ..conventions import MICRO22
+from ..lower.masks import divisors
 from ..program import Mapping
 from ..spec.design import Design
-from .runs import Options, shipped_design
+from .runs import Options
 
 LEVELS = ("Reg", "Buffer", "BackingStorage")
 """Of the shipped mapping, innermost first."""
@@ -49,7 +50,7 @@ class Optimum:
 
 def optima(name: str, densities: list[float], options: Options) -> tuple[Optimum, ...]:
     """The best mappings of a design at each density of both operands, in one batch."""
-    design = shipped_design(name)
+    design = load(name)
     space = map_space(design)
     shares = np.asarray(densities)[:, None]
     fields = ("status", "cycles", "energy_pj")
@@ -72,8 +73,7 @@ def map_space(design: Design) -> Mapping:
 
 def _splits(size: int, places: tuple[int, ...], levels: int) -> list[tuple[int, ...]]:
     """All factors of each level whose product is `size`, 1 at levels that are not among `places`."""
-    divisors = [n for n in range(1, size + 1) if size % n == 0]
-    every = product(*(divisors if level in places else [1] for level in range(levels)))
+    every = product(*(divisors(size) if level in places else [1] for level in range(levels)))
     return [factors for factors in every if prod(factors) == size]
 
 

@@ -37,9 +37,7 @@ def _paths(layer: str, folder: Path) -> dict[str, Path]:
 
 
 def _drawn(layer: str, tensor: str, design: Design) -> np.ndarray:
-    size_of = design.einsum.size_of
-    axes = next(t.axes for t in design.einsum.tensors if t.name == tensor)
-    shape = [1 + sum(term.coefficient * (size_of[term.rank] - 1) for term in axis.terms) for axis in axes]
+    shape = next(t for t in design.einsum.tensors if t.name == tensor).extents(design.einsum.size_of)
     words = prod(shape)
     mask = np.zeros(words, np.uint8)
     mask[: round(design.densities[tensor].density * words)] = 1

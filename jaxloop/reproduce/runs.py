@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._api import evaluate, loads
+from .._api import evaluate, load
 from .._errors import Diagnostic, Place, SpecError
 from .._schema import ACTIONS, FATES
 from ..conventions import MICRO22
-from ..designs import files
 from ..result import Evaluation
-from ..spec.design import Design
 from .results import Difference, Row
 
 COUNT_SLACK = 2.0
@@ -37,25 +35,13 @@ class Options:
     advance: Advance = lambda: None
 
 
-def shipped_design(name: str) -> Design:
-    """A shipped design; its name may hold dots."""
-    return loads(files(name))
-
-
-def run(name: str, options: Options) -> Evaluation:
-    """Evaluates a shipped design with the conventions of the artifact.
+def run(name: str, options: Options, masks: Mapping[str, Any] | None = None) -> Evaluation:
+    """Evaluates a shipped design with the conventions of the artifact; `masks`: nonzeros of real tensors, arrays or
+    paths.
 
     **Raises:** `SpecError` where it cannot be evaluated or its mapping is not valid.
     """
-    return _checked(name, evaluate(shipped_design(name), conventions=MICRO22), options)
-
-
-def run_with_masks(name: str, masks: Mapping[str, Any], options: Options) -> Evaluation:
-    """The same with the nonzeros of real tensors: `{tensor: array or path}`."""
-    return _checked(name, evaluate(shipped_design(name), masks=masks, conventions=MICRO22), options)
-
-
-def _checked(name: str, evaluation: Evaluation, options: Options) -> Evaluation:
+    evaluation = evaluate(load(name), masks=masks, conventions=MICRO22)
     if not evaluation.valid:
         raise SpecError([Diagnostic(Place(name), reason) for reason in evaluation.reasons])
     options.advance()

@@ -1,5 +1,6 @@
 """The workload: an iteration space and the tensors that it reads and writes (spec/dense.md section 1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -33,6 +34,10 @@ class Tensor:
     name: str
     axes: tuple[Axis, ...]
     is_output: bool = False
+
+    def extents(self, size_of: Mapping[str, int]) -> tuple[int, ...]:
+        """Elements along each axis where the ranks have these sizes."""
+        return tuple(1 + sum(abs(t.coefficient) * (size_of[t.rank] - 1) for t in axis.terms) for axis in self.axes)
 
     @property
     def ranks(self) -> tuple[str, ...]:

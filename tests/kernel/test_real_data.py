@@ -158,7 +158,7 @@ def test_what_is_wrong_with_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         'no tensor "X"': {"X": mask},
         r"masks\['A'\]: the shape is \(3, 2\)": {"A": np.ones((3, 2))},
         "cannot read none.npy": {"A": "none.npy"},
-        "it holds other characters than 0 and 1": {"A": "two.txt"},
+        "cannot read two.txt: holds '2'": {"A": "two.txt"},
         'output "Z" as real data is not modeled': {"Z": np.ones([design.einsum.size_of[r] for r in "MN"])},
     }
     for message, masks in cases.items():
@@ -174,6 +174,13 @@ def test_what_is_wrong_with_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Path("a.txt").write_text("01")
     with pytest.raises(jl.SpecError, match='mask of tensor "A" has 2 elements, the tensor'):
         jl.evaluate(jl.loads(texts_with_file()))
+
+
+def test_tables_beyond_all_measure_are_refused(monkeypatch: pytest.MonkeyPatch):
+    design = jl.loads(EXAMPLES["6 hierarchical"].texts())
+    monkeypatch.setattr("jaxloop.lower.refusals.LARGEST_TABLE", 100)
+    with pytest.raises(jl.SpecError, match="would take a table of .* entries, 100 are allowed"):
+        jl.evaluate(design, masks=full_masks(design))
 
 
 def test_divisors():

@@ -175,6 +175,13 @@ def test_shipped_designs():
     assert table.startswith("eyeriss:alexnet_conv2: valid mapping")
 
 
+def test_shipped_designs_with_dots_in_their_names():
+    result = _run("evaluate", "bitmask:matmul-0.1", "--conventions", "micro22", "--json", "-")
+    assert result.exit_code == 0 and json.loads(result.stdout)["cycles"] == pytest.approx(2113536, abs=2)
+    result = _run("evaluate", "bitmask:matmul-0.7")
+    assert result.exit_code == 2 and 'did you mean "bitmask:matmul-0.' in result.stderr
+
+
 def test_unknown_design():
     result = _run("evaluate", "eyeriss:alexnet_conv22")
     assert result.exit_code == 2
