@@ -151,10 +151,15 @@ class Case:
     whole: float = 0.0
 
 
+def _at_random(design: Design) -> Design:
+    """The design with the same densities, its nonzeros anywhere."""
+    uniform = {name: replace(d, distribution=Distribution.HYPERGEOMETRIC) for name, d in design.densities.items()}
+    return replace(design, densities=uniform)
+
+
 def cases() -> tuple[Case, ...]:
-    sparse = jl.loads(SPARSE)
-    uniform = {name: replace(d, distribution=Distribution.HYPERGEOMETRIC) for name, d in sparse.densities.items()}
-    random = replace(sparse, densities=uniform)
+    sparse, paper = jl.loads(SPARSE), jl.load("coordinate_list:matmul-0.1")
+    random = _at_random(sparse)
     return (
         Case("Eyeriss, AlexNet conv2 (6 levels, 7 ranks)", jl.load("eyeriss:alexnet_conv2")),
         Case("matmul 1024^3 (3 levels, 3 ranks)", jl.loads(MATMUL)),
@@ -162,6 +167,9 @@ def cases() -> tuple[Case, ...]:
         Case("sparse matmul 128^3, hypergeometric", random, whole=0.7),
         Case("sparse matmul 128^3, fixed-structured, smooth", sparse, jl.SMOOTH, np.float32, 0.7),
         Case("sparse matmul 128^3, hypergeometric, smooth", random, jl.SMOOTH, np.float32, 0.7),
+        Case("Fig. 1, fixed-structured", paper, whole=0.7),
+        Case("Fig. 1, hypergeometric", _at_random(paper), whole=0.7),
+        Case("Fig. 1, fixed-structured, smooth", paper, jl.SMOOTH, np.float32, 0.7),
     )
 
 
