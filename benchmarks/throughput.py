@@ -46,7 +46,7 @@ def measure(case: Case, count: int, seconds: float) -> dict[str, Any]:
     start = time.perf_counter()
     first = _evaluate(case, mappings, (*FIELDS, "link_transfers"))
     compile_seconds = time.perf_counter() - start
-    with mock.patch.object(batch, "_correct_links", lambda *_: None):
+    with mock.patch.object(batch, "correct_links", lambda *_: None):
         unsure = _evaluate(case, mappings, ("needs_enumeration",)).needs_enumeration
         closed = _rates(case, mappings, seconds / 2)
     rates = _rates(case, mappings, seconds)

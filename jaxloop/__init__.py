@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from .result import Evaluation as Evaluation, Status as Status, Violation as Violation
     from .spec.design import Design as Design
     from .spec.mapping import LevelNest as LevelNest, Loop as Loop, LoopNest as LoopNest
+    from .sweeps import (
+        Best as Best,
+        Histogram as Histogram,
+        Pareto as Pareto,
+        open_sweep as open_sweep,
+        sweep as sweep,
+    )
 
 __version__ = "0.1.0"
 
@@ -38,6 +45,11 @@ _HOMES = {
     "LevelNest": ".spec.mapping",
     "Loop": ".spec.mapping",
     "LoopNest": ".spec.mapping",
+    "Best": ".sweeps",
+    "Histogram": ".sweeps",
+    "Pareto": ".sweeps",
+    "open_sweep": ".sweeps",
+    "sweep": ".sweeps",
 }
 
 

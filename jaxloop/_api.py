@@ -17,7 +17,7 @@ from .lower import Lowered, check_mapping, check_nest, lower, lower_mapping, pad
 from .lower.override import override, to_lanes
 from .lower.program import crop
 from .program import Mapping, Program
-from .result import Context, Evaluation
+from .result import Context, Evaluation, own_axes
 from .run.batch import BATCH_FIELDS, evaluate_lanes, evaluate_one
 from .spec.design import Design
 from .spec.mapping import LoopNest
@@ -216,8 +216,7 @@ def _cropped(result: Evaluation, lowered: Lowered, context: Context) -> Evaluati
     sizes = {"level": own.levels, "level1": own.levels + 1, "tensor": own.tensors}
     sizes["format_rank"] = own.sparse.format_ranks if own.sparse is not None else 0
     cut = {}
-    for name, field in result.__dataclass_fields__.items():
+    for name in result.__dataclass_fields__:
         if name != "context":
-            axes = field.type.dim_str.split()[:-1]  # without the lanes
-            cut[name] = getattr(result, name)[tuple(slice(sizes.get(axis)) for axis in axes)]
+            cut[name] = getattr(result, name)[tuple(slice(sizes.get(axis)) for axis in own_axes(name))]
     return Evaluation(**cut, context=context)

@@ -176,3 +176,8 @@ class Evaluation(eqx.Module):
         Of a storage level, `energy_pj` is that of one instance in use (as the reference reports it) and
         `energy_pj_total` that of all; the totals of the whole design count all instances."""
         return to_dict(self, self._context)
+
+
+def own_axes(field: str) -> tuple[str, ...]:
+    """The axes of a field of `Evaluation` in one evaluation, such as `("level", "tensor")`."""
+    return tuple(Evaluation.__dataclass_fields__[field].type.dim_str.split()[:-1])  # without the lanes

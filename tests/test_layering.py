@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "lower": {"_errors", "_math", "conventions", "program", "spec"},
     "kernel": {"_math", "_twofold", "conventions", "program", "result", "spec"},
     "run": {"kernel", "lower", "program", "result"},
+    "sweeps": {"__init__", "__version__", "_errors", "conventions", "lower", "program", "result", "run", "spec"},
     "report": {"_errors", "conventions", "program", "result", "spec"},
     "reproduce": {
         "__init__",

@@ -76,17 +76,23 @@ def override(
     sizes: Dict[str, Any] | None,
     batch: tuple[int, ...],
     densities: Dict[str, Any] | None = None,
+    start: Program | None = None,
 ) -> Program:
     """The program with a trailing lane axis on every leaf, and the user's values in their places.
 
     **Arguments:** `hardware` maps `"Level.attribute"`, `sizes` rank names and `densities` tensors (which `lower` has
-    checked), to scalars or arrays over `batch`. A dense program has no place for densities.
+    checked), to scalars or arrays over `batch`. A dense program has no place for densities. `start`: a program whose
+    leaves have one trailing lane axis per axis of `batch`, each of 1 or the batch's size, to put the values into; they
+    then keep these axes apart and are of 1 along those on which they do not depend.
 
     **Raises:** `SpecError` naming every level, attribute and rank that does not exist, and banded tensors that the
     sizes leave without their square form.
     """
     names, report = lowered.names, Diagnostics()
-    lanes = _Lanes(jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], lowered.program), batch)
+    if start is None:
+        lanes = _Lanes(jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], lowered.program), batch, 1)
+    else:
+        lanes = _Lanes(start, batch, len(batch))
     for rank, value in (sizes or {}).items():
         place = Place("", 0, f"sizes[{rank!r}]")
         if rank not in names.ranks:
@@ -108,18 +114,22 @@ def override(
 
 @dataclass
 class _Lanes:
-    """A program with lanes, and writing into it."""
+    """A program with lanes, and writing into it. `axes`: trailing lane axes of a leaf."""
 
     program: Program
     batch: tuple[int, ...]
+    axes: int
 
     def put(self, leaf: str, index: tuple[int, ...], value: Any) -> None:
         """Replaces an entry, along all axes that `index` leaves open. A name `sparse.x` is a leaf of the sparse
         part."""
         part, _, name = leaf.rpartition(".")
         owner = getattr(self.program, part) if part else self.program
-        old, lanes = getattr(owner, name), to_lanes(np.asarray(value, float), self.batch)
-        new = np.array(np.broadcast_to(old, (*old.shape[:-1], max(old.shape[-1], lanes.size))))
+        old, lanes = getattr(owner, name), np.asarray(value, float)
+        if self.axes == 1:
+            lanes = to_lanes(lanes, self.batch)
+        shape = np.broadcast_shapes(old.shape[-self.axes :], lanes.shape)
+        new = np.array(np.broadcast_to(old, old.shape[: -self.axes] + shape))
         new[index] = lanes
         changed = replace(owner, **{name: new})
         self.program = replace(self.program, **{part: changed}) if part else changed
@@ -131,11 +141,11 @@ def _check_square(program: Program, names: Names, report: Diagnostics) -> None:
     extents = 1.0 + (program.projection_extent * (program.rank_sizes - 1.0)).sum(axis=2)
     for t, tensor in enumerate(names.tensors):
         height, width = extents[t, 0], extents[t, 1]
-        if program.sparse.density_kind[t, 0] == DENSITY_KINDS[Distribution.BANDED] and (height != width).any():
+        if program.sparse.density_kind[t].flat[0] == DENSITY_KINDS[Distribution.BANDED] and (height != width).any():
             lane = np.argmax(height != width)
             report.error(
                 Place("", 0, "sizes"),
-                f'tensor "{tensor}" is {height[lane]:g} x {width[lane]:g}; a banded tensor must be square',
+                f'tensor "{tensor}" is {height.flat[lane]:g} x {width.flat[lane]:g}; a banded tensor must be square',
                 "change the sizes of both its ranks",
             )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._errors import Diagnostic, Diagnostics, Place
 from ..conventions import Conventions
-from ..program import Names, Program, Structure
+from ..program import Names, Program, SparseStructure, Structure
 from ..spec.architecture import Architecture, Storage
 from ..spec.design import Design
 from ..spec.einsum import Einsum, Tensor
@@ -62,6 +62,7 @@ def lower(
     dtype: Any = np.float64,
     largest: Dict[str, int] | None = None,
     densities: Dict[str, Any] | None = None,
+    shared: SparseStructure | None = None,
 ) -> Lowered:
     """Lowers workload and hardware.
 
@@ -71,6 +72,7 @@ def lower(
     - `dtype`: what the leaves will be held in; motions of tiles must stay exact in it.
     - `largest`: rank sizes that a sweep will reach, where they exceed the design's own.
     - `densities`: shares of nonzeros that a sweep will put in place of the design's own, by tensor.
+    - `shared`: sizes of the sparse part that several designs share, in place of the design's own.
 
     **Raises:** `SpecError` for what the kernel does not model, and for densities that make no sense.
     """
@@ -85,7 +87,7 @@ def lower(
     bounds = design.einsum.size_of | {r: max(n, design.einsum.size_of[r]) for r, n in (largest or {}).items()}
     key_weights = [_key_weights(tensor, bounds, dtype) for tensor in design.einsum.tensors]
     keys = max(len(weights) for weights in key_weights)
-    sparse = sparse_structure(design, conventions, bounds, densities or {})
+    sparse = shared or sparse_structure(design, conventions, bounds, densities or {})
     own = exact_structure(design.einsum, design.architecture, keys, conventions, sparse)
     structure = own if exact else class_structure(own)
     leaves = _workload_leaves(design.einsum, structure, key_weights) | _hardware_leaves(

@@ -5,7 +5,6 @@ which link transfers might matter. Only those go through the second, which enume
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +21,7 @@ from ..lower.classes import element_class
 from ..lower.program import to_device
 from ..program import Mapping, Program, Structure
 from ..result import Evaluation
-from .room import is_crowded
+from .executables import count_trace, make_room, on_crowding
 
 RECORD_FIELDS = ("record_multicast", "record_scatter", "record_accesses")
 BATCH_FIELDS = tuple(
@@ -46,9 +45,6 @@ SINGLE_RECORDS = 64
 Leaves = dict[str, np.ndarray]
 _T = TypeVar("_T")
 
-_TRACES: Counter[str] = Counter()
-_JITTED: list[Any] = []
-
 
 def lane_bytes(structure: Structure, itemsize: int) -> int:
     """Rough size of the temporaries of one lane: a few arrays over loops, tensors and axes dominate."""
@@ -65,7 +61,7 @@ def chunk_lanes(structure: Structure, itemsize: int) -> int:
 def _closed_form_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
     """`leaves` and `layout`: a flattened (program, mapping) or (program, mapping, enumerated): flat lists cost less per
     call than modules do."""
-    _TRACES["closed_form"] += 1
+    count_trace("closed_form")
     result = evaluate(*jax.tree.unflatten(layout, leaves))
     lanes = max(leaf.shape[-1] for leaf in leaves)
     values = {name: getattr(result, name) for name in fields}
@@ -75,7 +71,7 @@ def _closed_form_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, 
 
 def _links_of_one(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
     """The records of one mapping without lanes, as the fields of `Records` and `uncounted`."""
-    _TRACES["enumerating"] += 1
+    count_trace("enumerating")
     found = enumerate_links(*jax.tree.unflatten(layout, leaves))
     values = {name: getattr(found.records, name) for name in Records.__dataclass_fields__}
     return {name: (values | {"uncounted": found.uncounted})[name] for name in fields}
@@ -83,7 +79,7 @@ def _links_of_one(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...])
 
 def _enumerating_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, ...]) -> dict[str, jax.Array]:
     """Leaves with a leading lane axis of 1 (shared) or B."""
-    _TRACES["enumerating"] += 1
+    count_trace("enumerating")
     axes = [0 if leaf.shape[0] > 1 else None for leaf in leaves]
     own = [leaf[0] if axis is None else leaf for leaf, axis in zip(leaves, axes, strict=True)]
     lanes = max(leaf.shape[0] for leaf in leaves)
@@ -93,11 +89,7 @@ def _enumerating_lanes(leaves: list[jax.Array], layout: Any, fields: tuple[str, 
 
 def _compiled(function: Callable[..., dict[str, jax.Array]], once: bool) -> Callable[..., dict[str, jax.Array]]:
     """A jitted `function`. Lets go of all executables first if the process can hold few more."""
-    traces = sum(compilations().values())
-    if traces != _TRACES["known"] and is_crowded():
-        for known in _JITTED:
-            known.clear_cache()
-    _TRACES["known"] = traces
+    make_room()
     return _jitted(function, once)
 
 
@@ -109,16 +101,12 @@ def _jitted(function: Callable[..., dict[str, jax.Array]], once: bool) -> Callab
     if jax.default_backend() == "cpu":
         quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
         options = quick if once else {"xla_cpu_multi_thread_eigen": False}
-    _JITTED.append(jax.jit(function, static_argnames=("layout", "fields"), compiler_options=options))
-    return _JITTED[-1]
+    jitted: Any = jax.jit(function, static_argnames=("layout", "fields"), compiler_options=options)
+    on_crowding(jitted.clear_cache)
+    return jitted
 
 
-def compilations() -> dict[str, int]:
-    """Executables that this process has made, by kind: what the tests count."""
-    return {kind: _TRACES[kind] for kind in ("closed_form", "enumerating")}
-
-
-def _precision(dtype: np.dtype):
+def precision(dtype: np.dtype):
     """float64 needs jax's 64-bit mode: switched on around the call and for this thread only."""
     return jax.enable_x64(np.dtype(dtype).itemsize == 8)
 
@@ -144,7 +132,7 @@ def evaluate_one(program: Program, mapping: Mapping, dtype: np.dtype) -> Evaluat
         lanes = to_device([np.asarray(leaf)[..., None] for leaf in leaves], dtype)
         return jax.device_get(_compiled(_closed_form_lanes, once=True)(lanes, layout, fields))
 
-    with _precision(dtype):
+    with precision(dtype):
         values = run(_enumerated(program, {}))
         if values["needs_enumeration"][..., 0]:
             # only the dense part matters, so that sparse designs share the executable of dense ones
@@ -191,7 +179,7 @@ def evaluate_lanes(
     lanes = max(leaf.shape[-1] for leaf in leaves)
     size = min(chunk or chunk_lanes(program.structure, np.dtype(dtype).itemsize), lanes)
     wanted = (*fields, "needs_enumeration") if "needs_enumeration" not in fields else fields
-    with _precision(dtype):
+    with precision(dtype):
         shared = [to_device(leaf, dtype) if leaf.shape[-1] == 1 else None for leaf in leaves]
     chunks = [
         _chunks(leaf, size, dtype) if resident is None else None for leaf, resident in zip(leaves, shared, strict=True)
@@ -199,14 +187,14 @@ def evaluate_lanes(
     call = _compiled(_closed_form_lanes, once=False)
 
     def run(index: int) -> Leaves:
-        with _precision(dtype):
+        with precision(dtype):
             own = [piece[index] if piece is not None else kept for piece, kept in zip(chunks, shared, strict=True)]
             return {name: np.asarray(value) for name, value in call(own, layout, wanted).items()}
 
     parts = _on_all_cores(run, range(-(-lanes // size)))
     joined = {name: np.concatenate([part[name] for part in parts], axis=-1)[..., :lanes] for name in wanted}
     results = {name: np.ascontiguousarray(np.moveaxis(leaf, -1, 0)) for name, leaf in joined.items()}
-    _correct_links(program, mapping, dtype, results)
+    correct_links(program, mapping, dtype, results)
     return {name: results[name] for name in fields}
 
 
@@ -228,8 +216,9 @@ def _kind(leaf: np.ndarray, dtype: np.dtype) -> Any:
     return np.int32 if np.issubdtype(leaf.dtype, np.integer) else dtype
 
 
-def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves) -> None:
-    """Replaces, in place, the results of lanes in which links may matter, those of similar fan-out together."""
+def correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves) -> None:
+    """Replaces, in place, the results of lanes in which links may matter, those of similar fan-out together. `results`:
+    as `evaluate_lanes` gives them, `needs_enumeration` among them."""
     unsure = np.flatnonzero(results["needs_enumeration"])
     widest = np.broadcast_to(_widest(mapping), results["needs_enumeration"].shape)[unsure]
     classes = np.array([element_class(int(fanout)) for fanout in widest])
@@ -240,7 +229,7 @@ def _correct_links(program: Program, mapping: Mapping, dtype: np.dtype, results:
 def _correct_lanes(program: Program, mapping: Mapping, dtype: np.dtype, results: Leaves, unsure: np.ndarray) -> None:
     leaves, layout = jax.tree.flatten((program, mapping))
     fields, call = tuple(results), _compiled(_enumerating_lanes, once=False)
-    with _precision(dtype):
+    with precision(dtype):
         shared = [to_device(np.moveaxis(leaf, -1, 0), dtype) if leaf.shape[-1] == 1 else None for leaf in leaves]
 
     def correct(index: int) -> None:
@@ -250,7 +239,7 @@ def _correct_lanes(program: Program, mapping: Mapping, dtype: np.dtype, results:
             kept if kept is not None else _lane_major(leaf[..., padded], dtype)
             for leaf, kept in zip(leaves, shared, strict=True)
         ]
-        with _precision(dtype):
+        with precision(dtype):
             corrected = jax.device_get(call(own, layout, fields))
         for name, leaf in corrected.items():
             results[name][chosen] = leaf[: len(chosen)]

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from jaxloop.run.batch import compilations
+from jaxloop.run.executables import compilations
 
 from .compare import compare_case, read_cases
 

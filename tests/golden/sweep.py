@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from jaxloop.run.batch import compilations
+from jaxloop.run.executables import compilations
 
 from .compare import compare_case, read_cases
 

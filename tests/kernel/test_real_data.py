@@ -80,7 +80,7 @@ def test_mappings_are_a_batch():
 
 
 def test_another_mask_adds_no_compilation():
-    from jaxloop.run.batch import compilations
+    from jaxloop.run.executables import compilations
 
     design = jl.loads(EXAMPLES["6 hierarchical"].texts())
     jl.evaluate(design, masks=full_masks(design))

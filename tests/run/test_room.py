@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import jaxloop as jl
-from jaxloop.run import batch, room
-from jaxloop.run.batch import compilations
+from jaxloop.run import executables, room
+from jaxloop.run.executables import compilations
 from tests.sparse_examples import EXAMPLES
 
 
@@ -25,7 +25,7 @@ def test_executables_are_let_go_when_maps_run_short(monkeypatch: pytest.MonkeyPa
     jl.evaluate(design)
     assert compilations()["closed_form"] == before
     crowded(monkeypatch, tmp_path, 70)
-    monkeypatch.setitem(batch._TRACES, "known", -1)  # as after another executable
+    monkeypatch.setitem(executables._TRACES, "known", -1)  # as after another executable
     again = jl.evaluate(design)
     assert compilations()["closed_form"] == before + 1
     assert again.to_dict() == first.to_dict()

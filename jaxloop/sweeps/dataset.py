@@ -1,0 +1,62 @@
+"""Results with names: dimensions, coordinates, units."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .axes import MAPPING, Dimension
+from .fields import attributes, axes_of, labels
+from .plan import Plan, definition_text
+
+
+def coordinates(plan: Plan, fields: tuple[str, ...]) -> dict[str, xr.Variable]:
+    """Of all dimensions of the sweep, and of those that `fields` have at each point."""
+    found: dict[str, xr.Variable] = {}
+    for dimension in plan.dimensions:
+        found |= _of_dimension(dimension)
+    sparse = plan.lowered.own.sparse
+    named = labels(plan.lowered.names, 0 if sparse is None else sparse.format_ranks)
+    for axis in dict.fromkeys(axis for field in fields for axis in axes_of(field)):
+        found[axis] = xr.Variable((axis,), named[axis], {"units": "", "long_name": axis.replace("_", " ")})
+    return found
+
+
+def _of_dimension(dimension: Dimension) -> dict[str, xr.Variable]:
+    """A dimension of one axis has its values; one of several counts, unless they are all alike, and each axis is a
+    coordinate along it."""
+    values = {
+        axis.name: xr.Variable(
+            (dimension.name,), _plain(axis.values), {"units": axis.units, "long_name": axis.long_name}
+        )
+        for axis in dimension.axes
+    }
+    if dimension.name in values:
+        return values
+    alike = dimension.axes and all(np.array_equal(axis.values, dimension.axes[0].values) for axis in dimension.axes)
+    if alike and MAPPING not in dimension.name.split("+"):
+        first = dimension.axes[0]
+        notes = {"units": first.units, "long_name": " and ".join(axis.long_name for axis in dimension.axes)}
+        return {dimension.name: xr.Variable((dimension.name,), _plain(first.values), notes), **values}
+    name = "index of the mapping" if dimension.name == MAPPING else "index"
+    index = xr.Variable((dimension.name,), np.arange(dimension.size), {"units": "", "long_name": name})
+    return {dimension.name: index, **values}
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    return values.astype(str) if values.dtype == object else values
+
+
+def attrs(plan: Plan) -> dict[str, Any]:
+    return {
+        "design": plan.design.name,
+        "dtype": plan.dtype.name,
+        "definition": definition_text(plan.definition()),
+    }
+
+
+def labelled(plan: Plan, values: dict[str, np.ndarray]) -> xr.Dataset:
+    """`values`: [*dimensions, *own axes] by field."""
+    dims = tuple(dimension.name for dimension in plan.dimensions)
+    variables = {name: xr.Variable((*dims, *axes_of(name)), leaf, attributes(name)) for name, leaf in values.items()}
+    return xr.Dataset(variables, coordinates(plan, tuple(values)), attrs(plan))
