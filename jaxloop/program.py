@@ -47,6 +47,19 @@ class Fate(IntEnum):
     SKIPPED = 2
 
 
+class Activity(IntEnum):
+    """What the energy of a level goes into: accesses to words, whatever becomes of them, metadata, changes of
+    representation, generated addresses, and its network."""
+
+    READ = 0
+    FILL = 1
+    UPDATE = 2
+    METADATA = 3
+    CONVERSION = 4
+    ADDRESS = 5
+    NETWORK = 6
+
+
 class Conversion(IntEnum):
     """Changes of representation at a level."""
 

@@ -51,7 +51,8 @@ class Evaluation(eqx.Module):
     - `tile_words`: words that a level holds; `partition_size`: words that it is responsible for.
     - `reads`, `fills`, `updates`, `temporal_reductions`, `address_generations` (per cluster).
     - `instances`, `clusters`: in use, instances on average; `instances_x`, `instances_y` per level.
-    - `energy_pj_by_tensor`: data accesses, all instances; `address_energy_pj`: address generation, all clusters.
+    - `energy_pj_by_tensor`: data accesses, all instances; `address_energy_pj`: address generation, all clusters;
+      `energy_pj_by_activity`: of all tensors, split by `Activity`, which with `compute_energy_pj` sums to `energy_pj`.
     - `network_energy_pj`, `link_transfers`, `link_energy_pj`, `spatial_reductions`, `fanout`, `ingresses` (words
       entering), `hops` (average per word): the network below each level; energies of all instances, counts per
       instance.
@@ -102,6 +103,7 @@ class Evaluation(eqx.Module):
     clusters: Float[Array, "level tensor *#lane"]
     energy_pj_by_tensor: Float[Array, "level tensor *#lane"]
     address_energy_pj: Float[Array, "level tensor *#lane"]
+    energy_pj_by_activity: Float[Array, "level activity *#lane"]
     network_energy_pj: Float[Array, "level tensor *#lane"]
     link_transfers: Float[Array, "level tensor *#lane"]
     link_energy_pj: Float[Array, "level tensor *#lane"]

@@ -48,7 +48,7 @@ MAY_IMPORT = {
 }
 """Part of the package -> the other parts that it may import. The front door, the command line and the package itself
 may import all."""
-FRONT = {"__init__", "__main__", "_api"}
+FRONT = {"__init__", "__main__", "_api", "cli"}
 FORBIDDEN = {
     "spec": {"jax", "jaxlib", "equinox", "jaxtyping", "numpy"},
     "frontend": {"jax", "jaxlib", "equinox", "jaxtyping", "numpy"},

@@ -23,10 +23,11 @@ BLOCK_TABLE: dict[int, tuple[int, ...]] = {
 
 
 class StorageEnergy(eqx.Module):
-    """`energy_pj`: accesses of all instances; `address_pj`: address generation of all clusters in use; `clusters`:
-    physical rows in use; `address_generations`: per cluster."""
+    """`energy_pj`: accesses of all instances; `parts`: the same by the first five of `Activity`; `address_pj`: address
+    generation of all clusters in use; `clusters`: physical rows in use; `address_generations`: per cluster."""
 
     energy_pj: Float[Array, "level tensor *#lane"]
+    parts: Float[Array, "part level tensor *#lane"]
     address_pj: Float[Array, "level tensor *#lane"]
     address_generations: Float[Array, "level tensor *#lane"]
     clusters: Float[Array, "level #tensor *#lane"]
@@ -40,14 +41,16 @@ def storage_energy(program: Program, traffic: Traffic, sparsity: Sparsity | None
     """Energy per vector access times whole vector accesses; instances that share a cluster share its energy."""
     if sparsity is None:
         block, per_block = program.block_size[:, None], _per_block(program)
-        energy = jnp.zeros_like(traffic.reads)
+        energy, accesses = jnp.zeros_like(traffic.reads), []
         for action, count in zip(Action, (traffic.reads, traffic.fills, traffic.updates), strict=True):
-            energy = energy + per_block(count, block) * program.action_energy[action]
+            accesses.append(per_block(count, block) * program.action_energy[action])
+            energy = energy + accesses[-1]
+        parts = stack([*accesses, jnp.zeros_like(energy), jnp.zeros_like(energy)])
         addresses, instances = traffic.address_generations, traffic.instances
         used = (traffic.instances_x * traffic.instances_y)[:, None]
     else:
         assert program.sparse is not None
-        energy = _sparse_energy(program, program.sparse, traffic, sparsity)
+        energy, parts = _sparse_energy(program, program.sparse, traffic, sparsity)
         words = sparsity.accesses.words
         timed = words[Fate.ACTUAL] + words[Fate.GATED]
         needed = jnp.where(program.is_output[None] > 0.0, timed[Action.UPDATE], timed[Action.READ])
@@ -57,15 +60,18 @@ def storage_energy(program: Program, traffic: Traffic, sparsity: Sparsity | None
     clusters = jnp.minimum(used, rows)
     return StorageEnergy(
         energy_pj=energy * (clusters / jnp.where(used > 0.0, used, 1.0)) * instances,
+        parts=parts * (clusters / jnp.where(used > 0.0, used, 1.0)) * instances,
         address_pj=addresses * program.address_energy[:, None] * clusters,
         address_generations=addresses,
         clusters=clusters,
     )
 
 
-def _sparse_energy(program: Program, sparse: SparseProgram, traffic: Traffic, sparsity: Sparsity) -> Array:
-    """Data, metadata and changes of representation, of one instance [level, tensor]. What the tiles of an overbooked
-    level hold beyond the planned ones is read from the next outer level instead."""
+def _sparse_energy(
+    program: Program, sparse: SparseProgram, traffic: Traffic, sparsity: Sparsity
+) -> tuple[Array, Array]:
+    """Data, metadata and changes of representation, of one instance [level, tensor], and the same by part. What the
+    tiles of an overbooked level hold beyond the planned ones is read from the next outer level instead."""
     accesses, confidence = sparsity.accesses, sparsity.occupancy.confidence
     per_block = _per_block(program)
     prices = stack([program.action_energy, sparse.gated_energy, sparse.skipped_energy])
@@ -78,13 +84,25 @@ def _sparse_energy(program: Program, sparse: SparseProgram, traffic: Traffic, sp
         accesses.decompressions * sparse.conversion_energy[Conversion.DECOMPRESSION]
         + accesses.compressions * sparse.conversion_energy[Conversion.COMPRESSION]
     )
-    energy = jnp.sum(blocks * prices, axis=(0, 1)) + jnp.sum(rows * sparse.metadata_energy, axis=(0, 1)) + conversions
+    of_metadata = jnp.sum(rows * sparse.metadata_energy, axis=(0, 1))
+    energy = jnp.sum(blocks * prices, axis=(0, 1)) + of_metadata + conversions
+    parts = stack([*jnp.sum(blocks * prices, axis=0), of_metadata, conversions])
     if not (program.structure.sparse and program.structure.sparse.overbooking):
-        return energy
+        return energy, parts
     beyond = [reads[Fate.ACTUAL, Action.READ] * (1.0 - confidence) for reads in (blocks, rows)]
     data, metadata = of_child(sparsity.nest, beyond, [jnp.zeros_like(reads[0]) for reads in beyond])
     metadata_price = sparse.metadata_energy[Fate.ACTUAL, Action.READ]
-    return energy * confidence + data * program.action_energy[Action.READ] + metadata * metadata_price
+    instead = data * program.action_energy[Action.READ], metadata * metadata_price
+    none = jnp.zeros_like(energy)
+    parts = parts * confidence + stack([instead[0], none, none, instead[1], none])
+    return energy * confidence + instead[0] + instead[1], parts
+
+
+def by_activity(storage: StorageEnergy, network_pj: Array) -> Array:
+    """pJ of all tensors [level, activity]; `network_pj`: of the network below each level, links included [level,
+    tensor]."""
+    every = [*storage.parts, storage.address_pj, network_pj]
+    return jnp.swapaxes(stack([jnp.sum(part, axis=1) for part in every]), 0, 1)
 
 
 def _block_ratio(program: Program, traffic: Traffic, sparsity: Sparsity) -> Array:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool
 from ..program import Mapping, Program
 from ..result import Evaluation, Status
 from .capacity import check
-from .energy import compute_energy, storage_energy, total, total_area
+from .energy import by_activity, compute_energy, storage_energy, total, total_area
 from .fanout import fan_outs
 from .latency import latency
 from .links import enumerate_records
@@ -89,6 +89,7 @@ def evaluate(program: Program, mapping: Mapping, enumerated: Enumerated | None =
         slowdown=time.slowdown,
         clusters=storage.clusters + 0.0 * traffic.instances,
         energy_pj_by_tensor=storage.energy_pj,
+        energy_pj_by_activity=by_activity(storage, network.energy_pj + network.link_energy_pj),
         address_energy_pj=storage.address_pj,
         address_generations=storage.address_generations,
         capacity_words=legality.capacity_words,

@@ -2,8 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import TypeVar
 
 from .room import is_crowded
+
+_T = TypeVar("_T")
 
 KINDS = ("closed_form", "enumerating", "grid")
 
@@ -33,3 +38,17 @@ def make_room() -> None:
         for let_go in _HOLDERS:
             let_go()
     _TRACES["known"] = traces
+
+
+def interruptible(work: Callable[[], _T]) -> _T:
+    """The result of `work`, which another thread does: Ctrl-C is heard at once, and not when the compiler is done."""
+    done: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # whatever it is, it belongs to whoever waits
+            done.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return done.result()

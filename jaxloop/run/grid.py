@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, product
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..kernel.evaluate import evaluate
 from ..program import Mapping, Program, Structure
 from ..result import own_axes
 from .batch import correct_links, lane_bytes, precision
-from .executables import count_trace, make_room, on_crowding
+from .executables import count_trace, interruptible, make_room, on_crowding
 
 ROW = 128
 """Points along the last lane axis of a chunk: enough to fill vector registers many times over."""
@@ -119,7 +120,7 @@ class GridRunner:
             if key in _EXECUTABLES:
                 return _EXECUTABLES[key]
             make_room()
-            compiled = self._compile(arguments, layout, wanted)
+            compiled = interruptible(partial(self._compile, arguments, layout, wanted))
             if math.prod(self.chunk) == 1 or _temporaries(compiled) <= MEMORY_SHARE * _memory(self.mesh):
                 _EXECUTABLES[key] = compiled
                 return compiled
@@ -152,7 +153,8 @@ class GridRunner:
             result = {name: _specification(len(own_axes(name)), axes, True) for name in wanted}
             function = jax.shard_map(points, mesh=self.mesh, in_specs=(given,), out_specs=result, check_vma=False)
         options: Any = {"xla_cpu_multi_thread_eigen": False} if self._platform == "cpu" else None
-        return jax.jit(function, compiler_options=options).lower(arguments).compile()
+        with precision(self.dtype):
+            return jax.jit(function, compiler_options=options).lower(arguments).compile()
 
 
 def make_runner(

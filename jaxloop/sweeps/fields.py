@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import nearest
-from ..program import Names
+from ..program import Action, Activity, Fate, Names
 from ..result import own_axes
 from ..run.batch import BATCH_FIELDS
 from .values import axis_error
@@ -53,7 +53,7 @@ _UNITS = {
 _FILL = {"b": False, "i": -1}
 """By kind of dtype, what stands for a point without a result; nan for floats."""
 
-_COMPONENTS = {"2": "metadata_part", "level1": "unit"}
+_RENAMED = {"2": "metadata_part", "level1": "unit"}
 
 
 def check_fields(fields: tuple[str, ...]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def axes_of(field: str) -> tuple[str, ...]:
     """Names of the axes that a field has at each point, no two alike."""
     found: list[str] = []
     for axis in () if field in DERIVED else own_axes(field):
-        axis = _COMPONENTS.get(axis, axis)
+        axis = _RENAMED.get(axis, axis)
         found.append("leader" if axis in found else axis)
     return tuple(found)
 
@@ -98,8 +98,9 @@ def labels(names: Names, format_ranks: int) -> dict[str, Any]:
         "unit": [names.compute, *names.levels],
         "tensor": list(names.tensors),
         "leader": list(names.tensors),
-        "action": ["read", "fill", "update"],
-        "fate": ["actual", "gated", "skipped"],
+        "activity": [activity.name.lower() for activity in Activity],
+        "action": [action.name.lower() for action in Action],
+        "fate": [fate.name.lower() for fate in Fate],
         "format_rank": list(range(format_ranks)),
         "metadata_part": ["metadata", "payload"],
     }
@@ -109,7 +110,7 @@ def attributes(field: str) -> dict[str, str]:
     """Units and a name in words."""
     if field in DERIVED:
         return {"units": DERIVED[field].units, "long_name": DERIVED[field].long_name}
-    units = next((unit for ending, unit in _UNITS.items() if field.endswith(ending)), "")
+    units = next((unit for ending, unit in _UNITS.items() if field.endswith(ending) or f"{ending}_by" in field), "")
     words = field.removesuffix("_pj").removesuffix("_um2").replace("_", " ")
     return {"units": units, "long_name": words}
 

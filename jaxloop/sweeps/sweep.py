@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 
 from .._errors import Diagnostic, Place, SpecError
 from ..conventions import TIMELOOP_2022, Conventions
+from ..program import Activity
 from ..spec.design import Design
 from .checkpoint import Checkpoint
 from .dataset import attrs, labelled
@@ -94,7 +95,14 @@ def _reductions(given: Reduction | Dict[str, Reduction] | None) -> dict[str, Red
 
 def _bytes_per_point(design: Design, fields: tuple[str, ...], dtype: np.dtype) -> int:
     sizes = {"level": len(design.architecture.levels), "tensor": len(design.einsum.tensors), "format_rank": 4}
-    sizes |= {"unit": sizes["level"] + 1, "leader": sizes["tensor"], "action": 3, "fate": 3, "metadata_part": 2}
+    sizes |= {
+        "unit": sizes["level"] + 1,
+        "leader": sizes["tensor"],
+        "activity": len(Activity),
+        "action": 3,
+        "fate": 3,
+        "metadata_part": 2,
+    }
     return bytes_per_point(fields, sizes, dtype)
 
 

@@ -1,0 +1,77 @@
+"""What the commands share: checks before any work, delivery, and errors as messages."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from .._errors import Diagnostic, SpecError
+from ..designs import is_shipped
+
+INVALID_MAPPING, BAD_INPUT = 1, 2
+STDOUT = "-"
+
+
+def check_names(names: tuple[str, ...]) -> None:
+    if len(names) > 1 and any(map(is_shipped, names)):
+        fail(f"{name}: no such file (a shipped design is given alone)" for name in names if is_shipped(name))
+
+
+def check_writable(path: str | None, inputs: tuple[str, ...]) -> None:
+    """Ends the command before any work is done, and anything written, where `path` cannot be written."""
+    if path is None or path == STDOUT:
+        return
+    target = Path(path)
+    if target.is_dir():
+        fail([f"cannot write {path}: it is a folder"])
+    if not target.parent.is_dir():
+        fail([f"cannot write {path}: there is no folder {target.parent}"])
+    if not os.access(target.parent, os.W_OK):
+        fail([f"cannot write {path}: no permission to write in the folder {target.parent}"])
+    if any(target.resolve() == Path(name).resolve() for name in inputs):
+        fail([f"cannot write {path}: it is one of the input files"])
+
+
+def deliver(path: str, text: str) -> None:
+    from ..report import write_atomically
+
+    if path == STDOUT:
+        click.echo(text, nl=False)
+    else:
+        write_atomically(path, text)
+
+
+def show_warnings(warnings: Iterable[Diagnostic]) -> None:
+    """One line for each thing said, however often the input gives rise to it."""
+    first: dict[tuple[str, str], Diagnostic] = {}
+    repeats: Counter[tuple[str, str]] = Counter()
+    for warning in warnings:
+        said = (warning.message, warning.remedy)
+        first.setdefault(said, warning)
+        repeats[said] += 1
+    for said, warning in first.items():
+        more = f" [and {repeats[said] - 1} more like it]" if repeats[said] > 1 else ""
+        click.secho(f"warning: {warning}{more}", err=True, dim=True)
+
+
+@contextmanager
+def errors_as_messages() -> Iterator[None]:
+    """What is wrong with the user's files ends the command with messages, not with a traceback."""
+    try:
+        yield
+    except SpecError as error:
+        fail(map(str, error.errors))
+    except BrokenPipeError:
+        raise  # the reader of a pipe has seen enough: click ends quietly
+    except OSError as error:
+        fail([str(error)])
+
+
+def fail(messages: Iterable[str]) -> NoReturn:
+    for message in messages:
+        click.echo(f"error: {message}", err=True)
+    raise SystemExit(BAD_INPUT)
