@@ -27,6 +27,9 @@ BLOCK_BYTES = 2**24
 """Of one block's results: what is computed between two writes, and lost when the process dies."""
 
 MOST_VARIANTS = 4096
+_CHECKED = 2**16
+"""Mappings of a source that are looked at before the first evaluation."""
+
 GROUPS = 3
 
 Box = tuple[slice, ...]
@@ -102,9 +105,9 @@ class Plan:
             slice(int(i) * b, min((int(i) + 1) * b, n)) for i, b, n in zip(at, self.block, self.shape, strict=True)
         )
 
-    def arrays(self, box: Box) -> tuple[Program, Mapping, tuple[int, ...]]:
+    def arrays(self, box: Box, given: Mapping | None = None) -> tuple[Program, Mapping, tuple[int, ...]]:
         """Program and mapping with one trailing lane axis per entry of `lane_axes`, and the number of points along
-        each."""
+        each. `given`: the mappings of the box, in place of those of the source."""
         indices, shape = self._indices(box)
         values = {axis.name: axis.values[indices[d]] for d, dim in enumerate(self.dimensions) for axis in dim.axes}
         program = self._variants(indices, len(shape))
@@ -112,7 +115,7 @@ class Plan:
         for axis in (axis for dimension in self.dimensions for axis in dimension.axes if axis.kind in groups):
             groups[axis.kind][axis.key] = values[axis.name]
         program = override(self.lowered, groups["hardware"], groups["rank"], shape, groups["density"], start=program)
-        return program, self._mappings(indices, box, len(shape)), shape
+        return program, self._mappings(indices, box, len(shape), given), shape
 
     def unflatten(self, values: np.ndarray, box: Box) -> np.ndarray:
         """[*lane axes, *own] -> [*dimensions, *own]"""
@@ -144,11 +147,11 @@ class Plan:
             self.lowered.program,
         )
 
-    def _mappings(self, indices: dict[int, np.ndarray], box: Box, axes: int) -> Mapping:
+    def _mappings(self, indices: dict[int, np.ndarray], box: Box, axes: int, given: Mapping | None) -> Mapping:
         if isinstance(self.source, Mapping):
             return jax.tree.map(lambda leaf: np.asarray(leaf)[(..., *(None,) * axes)], self.source)
         d = mapping_dimension(self.dimensions)
-        found = self.source.decode(np.arange(box[d].start, box[d].stop))
+        found = given if given is not None else self.source.decode(np.arange(box[d].start, box[d].stop))
         at = indices[d] - box[d].start
 
         def lanes(leaf: Any) -> np.ndarray:
@@ -216,7 +219,7 @@ def make_plan(
     else:
         assert batch is not None
         source = batch
-    sample = source if isinstance(source, Mapping) else source.decode(np.arange(min(source.size, 1 << 16)))
+    sample = source if isinstance(source, Mapping) else source.decode(np.arange(min(source.size, _CHECKED)))
     check_mapping(sample, lowered.own)
     report = Diagnostics()
     for variant in designs:
