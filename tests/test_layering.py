@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "lower": {"_errors", "_math", "conventions", "program", "spec"},
     "kernel": {"_math", "_twofold", "conventions", "program", "result", "spec"},
     "run": {"kernel", "lower", "program", "result"},
+    "search": {"_errors", "conventions", "lower", "program", "spec"},
     "report": {"_errors", "conventions", "program", "result", "spec"},
     "reproduce": {
         "__init__",

@@ -54,6 +54,19 @@ _DEFAULTS = {"default_max_factor": Relation.AT_MOST, "default_min_factor": Relat
 _TOKEN = re.compile(r"([A-Za-z]+)\s*(<=|>=|=*)\s*([0-9]+)")
 _SEPARATORS = re.compile(r"[\s,;]*")
 _TEMPLATES = ("uber", "ruby")
+_V04_KEYS = (
+    "factors_only",
+    "no_iteration_over_dataspaces",
+    "must_iterate_over_dataspaces",
+    "keep_only",
+    "bypass_only",
+    "maximize_dims",
+    "maximize_dims_capacity",
+    "no_reuse",
+    "rmw_first_update",
+    "no_coalesce",
+)
+"""Keys of the v0.4 dialect that change what a constraint means."""
 
 
 class ConstraintReader:
@@ -92,11 +105,6 @@ class ConstraintReader:
         named = map.get("constraints")
         chosen = f"constraints_{canonical(named.text)}" if isinstance(named, Scalar) else "constraints"
         self._reader.check_keys(map, ("targets", "constraints", "template", chosen), ("version",))
-        version = map.get("version")
-        if isinstance(version, Scalar) and version.text not in ("0.2", "0.3"):
-            message = f'"version: {version.text}" marks the v0.4 dialect, which is not read yet'
-            self._reader.error(map.place_of("version"), message, "write v0.3 constraints, `targets: [...]`")
-            return ()
         self._read_template(map)
         if isinstance(named, Scalar) and map.get(chosen) is None:
             remedy = nearest(chosen, [name for name in map.items if name not in ("constraints", "template")])
@@ -126,9 +134,13 @@ class ConstraintReader:
             self._reader.error(map.place, "a constraint has no `type`", "write " + ", ".join(_TYPES))
         if node is None and outer is None:
             self._reader.error(map.place, "a constraint has no `target`", "write the name of a storage level")
+        for key in _V04_KEYS:
+            if key in map:
+                message = f"`{key}` belongs to the v0.4 dialect, which is not read yet"
+                self._reader.error(map.place_of(key), message, "write out what it stands for")
         if kind is None or level is None:
             return
-        self._reader.check_keys(map, ("type", "target", "name", "attributes", *_KEYS[kind]), ("remainders",))
+        self._reader.check_keys(map, ("type", "target", "name", "attributes", *_KEYS[kind]), ("remainders", *_V04_KEYS))
         options = _Options(map, self._reader.map(map.get("attributes"), "`attributes`"))
         if options.nested is not None:
             self._reader.check_keys(options.nested, _KEYS[kind])

@@ -31,6 +31,7 @@ _SILENT = (
     "version",
     "emit_whoop_nest",
     "log_interval",
+    "log_oave_mappings",
     "log_orojenesis_mappings",
     "log_mappings_yaml",
     "log_mappings_verbose",

@@ -97,7 +97,7 @@ class PrunedOrder:
             choice = pieces.choices[layer.rank]
             pattern = layer.pattern_of[choice]
             offset = layer.place_of[choice] - layer.starts[pattern]
-            if ways.dtype == object or before.dtype == object:
+            if before.dtype == object:
                 offset = offset.astype(object)
             before_all.append(before[row, pattern] + offset * ways[row, pattern])
             states = states + (layer.steps @ strides)[pattern]
@@ -178,9 +178,9 @@ class PrunedOrder:
             ways = np.ones(after.shape[:2], object)
             for axes, weights in zip(self._slot_axes, self._slot_weights, strict=True):
                 ways = ways * weights[tuple(after[..., a] for a in axes)]
-            ways = ways.astype(np.int64) if ways.max() < WORD else ways
-        total = int(self._weights[index].max())
-        blocks = ways.astype(object if total >= WORD else np.int64) * layer.counts
+        if self._weights[index].dtype != object:
+            ways = ways.astype(np.int64)
+        blocks = ways.astype(self._weights[index].dtype) * layer.counts
         return ways, np.cumsum(blocks, axis=1) - blocks
 
     def _place(self, choices: list[np.ndarray], rest: np.ndarray) -> Pieces:

@@ -10,6 +10,8 @@ from ..spec.design import Design
 from ..spec.sparse import ActionKind
 from .clashes import Clashes
 
+_INNERMOST = "as in the reference, the innermost loops have the order of the ranks"
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
@@ -102,7 +104,7 @@ def build_slots(design: Design, clashes: Clashes, report: Diagnostics) -> tuple[
             is_flat = kind is LoopKind.SPATIAL and min(fanout) == 1
             is_ordered = not is_first and (not is_flat or order is not None)
             if is_first and order is not None:
-                report.warn(order.place, f"{order} has no effect: the order of the innermost loops makes no difference")
+                report.warn(order.place, f"{order} has no effect: {_INNERMOST}")
             inner, free, outer = _pattern(order if is_ordered else None, ranks, is_ordered)
             pinned = min(split.split, len(ranks)) if split is not None else None
             slots.append(Slot(index, kind, inner, free, outer, is_ordered, pinned, fanout, is_bounded))

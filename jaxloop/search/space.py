@@ -51,10 +51,11 @@ class MapSpace:
     """All mappings of a design that its constraints allow: perfect factorizations, orders, splits of spatial loops
     between X and Y, and what each level stores.
 
-    Every distinct nest has one number from 0 to `size - 1`. Loops of bound 1 have no order; the order of the innermost
-    tiling level, if it is temporal, and of spatial levels with children along one axis only makes no difference to the
-    reference and is that of the ranks; spatial factors do not exceed the fan-out (except with spatial skipping).
-    Numbers from `2**62` on need Python integers: index arrays then have the dtype `object`.
+    Every distinct nest has one number from 0 to `size - 1`. Loops of bound 1 have no order. As in the reference the
+    innermost tiling level, if it is temporal, has the order of the ranks (another makes a difference only where a
+    sparse design has formats or conditions at that level), and so have spatial levels with children along one axis
+    only, unless their permutation is constrained. Spatial factors do not exceed the fan-out, except with spatial
+    skipping. Numbers from `2**62` on need Python integers: index arrays then have the dtype `object`.
 
     **Arguments:**
 
@@ -168,7 +169,8 @@ class MapSpace:
         return self._arrays.mapping(Pieces(chosen, positions, allowed), self._kept(bits))
 
     def index_of(self, nest: LoopNest | Mapping) -> Any:
-        """The number of a nest, or the numbers of a batch of mappings, [lane].
+        """The number of a nest, or the numbers of a batch of mappings, [lane]. Orders that the space does not look at
+        (see above) are not compared.
 
         **Raises:** `ValueError` where one is not in the space, and for spaces that are not pruned.
         """
