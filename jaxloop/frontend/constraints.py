@@ -7,6 +7,7 @@ they can be met is found out where a map space is built.
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from .._errors import Place, nearest
 from ..spec.architecture import Architecture
@@ -90,10 +91,11 @@ class ConstraintReader:
 
     def constraints(self) -> Constraints:
         """What all sources hold together."""
-        lists = {name: tuple(items) for name, items in self._items.items() if not name.startswith("template")}
-        if self._template is None:
-            return Constraints(**lists)
-        return Constraints(**lists, template=self._template[0], template_place=self._template[1])
+        lists: dict[str, Any] = {
+            name: tuple(items) for name, items in self._items.items() if not name.startswith("template")
+        }
+        template, place = self._template or ("uber", Constraints().template_place)
+        return Constraints(**lists, template=template, template_place=place)
 
     def _sources(self, section: Node, key: str) -> tuple[Node, ...]:
         """The items in any of the shapes of 4.2."""

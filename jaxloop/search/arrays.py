@@ -8,8 +8,8 @@ import numpy as np
 from ..program import Mapping
 from ..spec.design import Design
 from ..spec.mapping import LevelNest, Loop, LoopNest
-from .pieces import Pieces, count_of, ranked
-from .slots import Slot
+from .pieces import Pieces, ranked
+from .slots import Slot, count_of
 
 SWITCHES = ("no_temporal_reuse", "no_link_transfer", "no_multicast")
 

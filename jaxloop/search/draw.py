@@ -20,7 +20,7 @@ def philox_key(seed: Any) -> int:
         return int(words[0]) << 64 | int(words[1])
     import jax
 
-    is_typed = isinstance(seed, jax.Array) and jax.dtypes.issubdtype(seed.dtype, jax.dtypes.prng_key)
+    is_typed = isinstance(seed, jax.Array) and jax.numpy.issubdtype(seed.dtype, jax.dtypes.prng_key)
     data = np.asarray(jax.random.key_data(seed) if is_typed else seed)
     if data.dtype != np.uint32 or data.ndim != 1:
         raise TypeError(f"the seed is {seed!r}: use an integer from 0 or one jax PRNG key")

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from .pieces import Pieces, bounded, compacted, count_of, keys_of, ranked
-from .slots import Slot
+from .pieces import Pieces, bounded, compacted, keys_of, ranked
+from .slots import Slot, count_of
 
 
 class FullOrder:

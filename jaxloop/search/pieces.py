@@ -63,11 +63,3 @@ def keys_of(slot: Slot, free_places: dict[int, np.ndarray], ranks: int, lanes: i
     for rank, places in free_places.items():
         keys[rank] = (places + ranks).astype(np.int16)
     return keys
-
-
-def count_of(on: list[np.ndarray]) -> np.ndarray:
-    """How many of the masks hold, per lane."""
-    total = np.zeros(on[0].shape, np.int64)
-    for mask in on:
-        total += mask
-    return total

@@ -70,16 +70,24 @@ class Slot:
     def split_range(self, loops: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """How few loops can go along X, and how many distinct splits there are, per lane. `loops`: per rank, whether
         its loop has a bound above 1."""
-        total = np.sum(loops, axis=0, dtype=np.int64)
+        total = count_of(loops)
         if not self.is_spatial:
             return np.zeros_like(total), np.ones_like(total)
         if self.split is None:
             least = total if self.axis == "X" else np.zeros_like(total)
             return least, total + 1 if self.has_free_split else np.ones_like(total)
-        free = sum((loops[rank].astype(np.int64) for rank in self.free), np.zeros_like(total))
-        pinned = sum((loops[rank].astype(np.int64) for rank in self.pinned_to_x), np.zeros_like(total))
+        free = count_of([loops[rank] for rank in self.free], total)
+        pinned = count_of([loops[rank] for rank in self.pinned_to_x], total)
         least = np.maximum(0, free - (len(self.free) - self.free_to_x))
         return pinned + least, np.minimum(self.free_to_x, free) - least + 1
+
+
+def count_of(masks: list[np.ndarray], like: np.ndarray | None = None) -> np.ndarray:
+    """How many of the masks hold, per lane; `like` has the lanes where there may be no masks."""
+    total = np.zeros(np.shape(masks[0] if like is None else like), np.int64)
+    for mask in masks:
+        total = total + mask
+    return total
 
 
 def build_slots(design: Design, clashes: Clashes, report: Diagnostics) -> tuple[Slot, ...]:

@@ -176,10 +176,9 @@ class MapSpace:
         """
         if not isinstance(self._order, PrunedOrder):
             raise ValueError("a space that is not pruned holds the same nest several times")
-        is_one = isinstance(nest, LoopNest)
-        mapping = lower_mapping(nest, self.design.einsum, self._structure) if is_one else nest
+        mapping = lower_mapping(nest, self.design.einsum, self._structure) if isinstance(nest, LoopNest) else nest
         check_mapping(mapping, self._structure)
-        is_one = is_one or np.ndim(mapping.temporal) == 2
+        is_one = isinstance(nest, LoopNest) or np.ndim(mapping.temporal) == 2
         mapping = batched(mapping)
         pieces = self._arrays.pieces(mapping)
         outside = np.stack(pieces.choices).min(0) < 0
