@@ -110,11 +110,10 @@ class Arrays:
 
 def _codes(table: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """One number per row of factors, distinct for the rows of the table."""
-    values = np.unique(table)
-    places = np.searchsorted(values, factors)
     code = np.zeros(len(factors), np.int64)
     for t in range(table.shape[1]):
-        code = code * (len(values) + 1) + places[:, t]
+        values = np.unique(table[:, t])
+        code = code * len(values) + np.minimum(np.searchsorted(values, factors[:, t]), len(values) - 1)
     return code
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import Diagnostic, Diagnostics, Place
+from .._errors import Diagnostic, Diagnostics, Place, SpecError
 from ..conventions import TIMELOOP_2022
 from ..lower import check_mapping, lower_mapping
 from ..lower.classes import exact_structure
 from ..program import Mapping
-from ..spec.constraints import Reuse
+from ..spec.constraints import LoopKind, Reuse
 from ..spec.design import Design
 from ..spec.mapping import LoopNest
 from .arrays import Arrays, batched, nest_of
@@ -86,7 +86,7 @@ class MapSpace:
         self._keeps = keeps
         self._arrays = Arrays(design, slots, tables, switches)
         self._is_pruned = prune
-        full = FullOrder(slots, factor_tables(design, slots, False, Clashes(Diagnostics()), Diagnostics()))
+        full = FullOrder(slots, _all_factors(design, slots))
         self.dimensions = {
             "factorizations": full.factorizations,
             "permutations": full.permutations,
@@ -217,7 +217,7 @@ class MapSpace:
         lines = [f"{parts} = {self.full_size:,}"]
         if self._is_pruned:
             share = 100 * (self.size / self.full_size)
-            lines.append(f"pruned to {self.size:,} ({share:.2g} %)")
+            lines.append(f"pruned to {self.size:,} ({share:.3g} %)")
         return "\n".join(lines)
 
     @cached_property
@@ -290,14 +290,20 @@ def _joined(parts: list[Mapping]) -> Mapping:
     return Mapping(**leaves)
 
 
+def _all_factors(design: Design, slots: tuple[Slot, ...]) -> tuple[np.ndarray, ...]:
+    """The factorizations that the reference counts; what there is to say was said of the pruned ones."""
+    report = Diagnostics()
+    tables = factor_tables(design, slots, False, Clashes(report), report)
+    report.raise_if_errors()
+    return tables
+
+
 def _pruned_order(slots: tuple[Slot, ...], tables: tuple[np.ndarray, ...]) -> PrunedOrder:
     try:
         return PrunedOrder(slots, tables)
     except TooManyStates as error:
-        report = Diagnostics()
-        report.error(Place("", 0, "mapspace_constraints"), str(error), "pin the permutations of some levels")
-        report.raise_if_errors()
-        raise
+        place, remedy = Place("", 0, "mapspace_constraints"), "pin the permutations of some levels"
+        raise SpecError([Diagnostic(place, str(error), remedy)]) from error
 
 
 def _allowed_split(slot: Slot, on: list[np.ndarray], wanted: np.ndarray | None) -> np.ndarray:
@@ -334,7 +340,7 @@ def _parallelism(design: Design, slots: tuple[Slot, ...], tables: tuple[np.ndarr
         if item.level != innermost:
             clashes.add(f'{named(item)} is not at the innermost level, "{innermost}"', (item,), f"target {innermost}")
         elif most < item.minimum:
-            fixed = [c for c in design.constraints.factors if c.kind == "spatial" and c.level != ""]
+            fixed = [factor for factor in design.constraints.factors if factor.kind is LoopKind.SPATIAL]
             names = ", ".join(named(c) for c in fixed)
             message = f"{named(item)} is out of reach: spatial factors use a share of {most:.3g} at most"
             clashes.add(message + (f" under {names}" if names else ""), (item,), "lower it or relax the factors")
