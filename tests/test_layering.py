@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "kernel": {"_math", "_twofold", "conventions", "program", "result", "spec"},
     "run": {"kernel", "lower", "program", "result"},
     "sweeps": {"__init__", "__version__", "_errors", "conventions", "lower", "program", "result", "run", "spec"},
+    "searches": {"_errors", "conventions", "lower", "program", "spec"},
     "report": {"_errors", "conventions", "program", "result", "spec"},
     "reproduce": {
         "__init__",

@@ -5,27 +5,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .._errors import Diagnostic, Diagnostics, Place, SpecError, nearest
+from ..spec.constraints import Constraints
 from ..spec.design import Design
 from ..spec.mapping import LoopNest
 from ..spec.sparse import SparseOptimizations
 from .architecture import Hardware, read_architecture
+from .constraints import ARCHITECTURE_KEYS, MAPSPACE_KEYS, ConstraintReader
+from .mapper import read_mapper
 from .mapping import read_mapping
-from .nodes import Map, Tree, canonical, parse, tags_in
+from .nodes import Map, Node, Tree, canonical, parse, tags_in
 from .problem import Workload, read_problem
 from .schema import Reader
 from .sparse import SparseReader
 from .tables import read_areas, read_energies
 
-_SECTIONS = ("problem", "architecture", "arch", "mapping", "ERT", "ART", "sparse_optimizations", "variables")
-_ELSEWHERE = ("mapper", "compound_components", "components", "model", "globals")
-_UNCHECKED = {
-    "constraints": "constraints are not checked when one mapping is evaluated",
-    "mapspace": "constraints are not checked when one mapping is evaluated",
-    "mapspace_constraints": "constraints are not checked when one mapping is evaluated",
-    "architecture_constraints": "constraints are not checked when one mapping is evaluated",
-    "arch_constraints": "constraints are not checked when one mapping is evaluated",
-    "layout": "data layouts (bank conflicts) are not modeled",
-}
+_CONSTRAINTS = (*MAPSPACE_KEYS, *ARCHITECTURE_KEYS)
+_SECTIONS = (
+    "problem",
+    "architecture",
+    "arch",
+    "mapping",
+    "ERT",
+    "ART",
+    "sparse_optimizations",
+    "variables",
+    "mapper",
+    *_CONSTRAINTS,
+)
+_ELSEWHERE = ("compound_components", "components", "model", "globals")
+_UNMODELED = {"layout": "data layouts (bank conflicts) are not modeled"}
 
 
 def read_files(paths: Sequence[str | os.PathLike[str]]) -> Design:
@@ -67,7 +75,7 @@ def read_texts(texts: Mapping[str, str]) -> Design:
 def _read(texts: Mapping[str, str], unreadable: list[Diagnostic]) -> Design:
     """The pass over all sections. `unreadable` are the errors of files that gave no text."""
     diagnostics = Diagnostics(errors=list(unreadable))
-    tree = parse(texts, diagnostics, repeatable=(*_ELSEWHERE, *_UNCHECKED))
+    tree = parse(texts, diagnostics, repeatable=(*_ELSEWHERE, *_UNMODELED))
     if unreadable:
         tree = Tree(tree.root, is_complete=False)
     root = tree.root
@@ -86,6 +94,9 @@ def _read(texts: Mapping[str, str], unreadable: list[Diagnostic]) -> Design:
     section = root.get("mapping")
     nest = read_mapping(reader, section, hardware, workload) if section is not None else None
     sparse = _sparse(reader, root, hardware, workload, nest)
+    constraints = _constraints(reader, root, hardware, workload, nest)
+    mapper = root.get("mapper")
+    options = read_mapper(reader, mapper, hardware.architecture if hardware else None) if mapper is not None else None
     order = {file: index for index, file in enumerate(texts)}
     if diagnostics.errors or hardware is None or workload is None:
         raise SpecError(sorted(diagnostics.errors, key=lambda error: _position(error, order)))
@@ -97,6 +108,8 @@ def _read(texts: Mapping[str, str], unreadable: list[Diagnostic]) -> Design:
         area_table=areas,
         densities=workload.densities,
         sparse=sparse,
+        constraints=constraints,
+        mapper=options,
         warnings=tuple(sorted(diagnostics.warnings, key=lambda warning: _position(warning, order))),
         name=workload.einsum.name,
     )
@@ -112,8 +125,8 @@ def _check_top_level(reader: Reader, root: Map) -> None:
         if name in _SECTIONS and name not in ("arch", "architecture"):
             for tag, place in tags_in(value):
                 reader.error(place, f'unknown YAML tag "{tag}"', "remove it: the v0.3 dialect has no tags")
-        if name in _UNCHECKED:
-            reader.warn(root.places[key], f"`{key}` is not used: {_UNCHECKED[name]}")
+        if name in _UNMODELED:
+            reader.warn(root.places[key], f"`{key}` is not used: {_UNMODELED[name]}")
         elif name not in _SECTIONS and name not in _ELSEWHERE:
             reader.warn(root.places[key], f'unknown top-level key "{key}"', nearest(name, _SECTIONS))
 
@@ -135,8 +148,6 @@ def _architecture(reader: Reader, tree: Tree) -> Hardware | None:
         if tree.is_complete:
             reader.error(root.place, "no file has the key `architecture`", "give a file with the hardware")
         return None
-    if isinstance(section, Map) and section.get("constraints") is not None:
-        reader.warn(section.place_of("constraints"), f"`constraints` is not used: {_UNCHECKED['constraints']}")
     return read_architecture(reader, section)
 
 
@@ -151,3 +162,26 @@ def _sparse(
     if nest is not None:
         sparse_reader.report_bypassed(nest)
     return sparse
+
+
+def _constraints(
+    reader: Reader, root: Map, hardware: Hardware | None, workload: Workload | None, nest: LoopNest | None
+) -> Constraints:
+    """Both sources together: first the map space, then the first given of the architecture's."""
+    architecture = root.get("arch") or root.get("architecture")
+    given: list[tuple[str, Place, Node]] = []
+    for keys in (MAPSPACE_KEYS, ("constraints", *ARCHITECTURE_KEYS)):
+        maps = [(architecture if key == "constraints" else root, key) for key in keys]
+        found = [(map, key) for map, key in maps if isinstance(map, Map) and map.get(key) is not None]
+        for map, key in found[1:]:
+            message = f"both `{found[0][1]}` and `{key}` are given"
+            reader.error(map.place_of(key), message, "keep one of them; the reference would use the first")
+        given += [(key, map.place_of(key), node) for map, key in found[:1] if (node := map.get(key)) is not None]
+    constraint_reader = ConstraintReader(
+        reader, hardware.architecture if hardware else None, workload.einsum if workload else None
+    )
+    for key, place, node in given:
+        constraint_reader.read(node, key)
+        if nest is not None:
+            reader.warn(place, f"`{key}`: constraints are not checked when one mapping is evaluated")
+    return constraint_reader.constraints()

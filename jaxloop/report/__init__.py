@@ -2,5 +2,6 @@
 
 from .explain import Subject as Subject, explanation as explanation, find_subjects as find_subjects
 from .files import write_atomically as write_atomically
+from .mapping_yaml import mapping_text as mapping_text
 from .stats import stats_text as stats_text
 from .table import print_table as print_table, table as table

@@ -57,7 +57,7 @@ def test_unreadable_files_are_errors_beside_the_others(tmp_path: Path):
 
 
 def test_anchors_are_visible_in_later_files():
-    anchor = "mapper: &shared [A, B]\n"
+    anchor = "globals: &shared [A, B]\n"
     texts = {"anchors.yaml": anchor} | edited(("mapping.yaml", "keep: [A, B]", "keep: *shared"))
     assert read_texts(texts).nest == read_texts(TEXTS).nest
     with pytest.raises(SpecError, match=r'mapping.yaml:6: .*the alias "\*shared" has no anchor'):
@@ -66,7 +66,7 @@ def test_anchors_are_visible_in_later_files():
 
 def test_merge_keys():
     old = "{name: read, arguments: {}, energy: 8.0}"
-    base = "mapper:\n- &one {energy: 8.0, name: write}\n- &two {energy: 9.0, arguments: {}}\n"
+    base = "globals:\n- &one {energy: 8.0, name: write}\n- &two {energy: 9.0, arguments: {}}\n"
     texts = {"base.yaml": base} | edited(("ert.yaml", old, "{<<: [*one, *two], name: read}"))
     assert read_texts(texts).energy_table == read_texts(TEXTS).energy_table
     with pytest.raises(SpecError, match=r'ert.yaml:10: .*"<<" merges "x"'):
@@ -97,7 +97,7 @@ def test_variables():
         ("mapper: {a: [1\nb: 2\n", "extra.yaml:2", "not valid YAML"),
         ("mapper:\n\t- a\n", "extra.yaml:2", "not valid YAML"),
         ("mapper: {[a]: 1}\n", "extra.yaml:1: mapper", "a key is a list, not text"),
-        ("mapper: &a [*a]\n", "extra.yaml:1: mapper[0]", 'the alias "*a" has no anchor'),
+        ("globals: &a [*a]\n", "extra.yaml:1: globals[0]", 'the alias "*a" has no anchor'),
         ("mapper: " + "[" * 200 + "]" * 200 + "\n", "extra.yaml:1", "nested deeper than"),
         ("mapper: \x00\n", "extra.yaml", "not valid YAML"),
         ("variables: !include x.yaml\n", "extra.yaml:1: variables", 'unknown YAML tag "!include"'),
