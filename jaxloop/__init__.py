@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     )
     from .program import Mapping as Mapping, Program as Program
     from .result import Evaluation as Evaluation, Status as Status, Violation as Violation
+    from .searches import (
+        Budget as Budget,
+        MapSpace as MapSpace,
+        Metric as Metric,
+        SearchResult as SearchResult,
+        search as search,
+    )
     from .spec.design import Design as Design
     from .spec.mapping import LevelNest as LevelNest, Loop as Loop, LoopNest as LoopNest
     from .sweeps import (
@@ -45,6 +52,11 @@ _HOMES = {
     "LevelNest": ".spec.mapping",
     "Loop": ".spec.mapping",
     "LoopNest": ".spec.mapping",
+    "Budget": ".searches",
+    "MapSpace": ".searches",
+    "Metric": ".searches",
+    "SearchResult": ".searches",
+    "search": ".searches",
     "Best": ".sweeps",
     "Histogram": ".sweeps",
     "Pareto": ".sweeps",

@@ -115,6 +115,10 @@ class MapSpace:
         one = self.decode([number % self.size])
         return nest_of(self.design, Mapping(**{name: getattr(one, name)[0] for name in one.__dataclass_fields__}))
 
+    def nest_of(self, mapping: Mapping) -> LoopNest:
+        """The loops of one mapping (arrays without batch axes)."""
+        return nest_of(self.design, mapping)
+
     def decode(self, indices: Sequence[int] | np.ndarray) -> Mapping:
         """The mappings of these numbers, as arrays of the design's own sizes with one leading batch axis.
 

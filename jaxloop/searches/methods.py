@@ -1,0 +1,118 @@
+"""Methods that need no gradients: everything, a sample, a population."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._errors import Diagnostic, Place, SpecError
+from .driver import Method, Search
+from .genes import Genes
+from .gradient import Gradient
+from .space import MapSpace
+
+STEP = 2**14
+"""Mappings between two checkpoints of a search by index."""
+
+
+@dataclass
+class Exhaustive:
+    """All mappings in the order of their numbers, from `start` to `stop`."""
+
+    space: MapSpace
+    start: int = 0
+    stop: int | None = None
+
+    def step(self, search: Search) -> str | None:
+        end = self.space.size if self.stop is None else self.stop
+        if self.start >= end:
+            return "all mappings are evaluated"
+        count = min(STEP, end - self.start, max(search.left, 1))
+        search.evaluate(self.space.decode(_numbers(self.start, count)))
+        self.start += count
+        return None
+
+
+def _numbers(start: int, count: int) -> Any:
+    return np.arange(start, start + count) if start + count < 2**62 else [start + i for i in range(count)]
+
+
+@dataclass
+class Sample:
+    """Uniform draws from the space, with replacement."""
+
+    space: MapSpace
+    seed: int
+    drawn: int = 0
+
+    def step(self, search: Search) -> str | None:
+        count = min(STEP, max(search.left, 1))
+        search.evaluate(self.space.decode(self.space.sample(self.seed, count, self.drawn)))
+        self.drawn += count
+        return None
+
+
+@dataclass
+class Population:
+    """A genetic algorithm (pymoo's) over choices, orders, splits and bits; NSGA-II where there are several objectives.
+
+    **Attributes:** `size` of a generation; `start`: mappings drawn at random for the first one, of which the best stay.
+    """
+
+    space: MapSpace
+    seed: int
+    objectives: int = 1
+    size: int = 100
+    start: int = 1000
+    _algorithm: Any = None
+    _problem: Any = None
+    _generations: int = field(default=0)
+
+    def step(self, search: Search) -> str | None:
+        genes = Genes(self.space)
+        if self._algorithm is None:
+            self._begin(genes, search)
+            return None
+        infills = self._algorithm.ask()
+        self._tell(infills, search.evaluate(genes.mapping(infills.get("X"))).metrics)
+        return None
+
+    def _begin(self, genes: Genes, search: Search) -> None:
+        rows = genes.random(np.random.default_rng(self.seed), min(self.start, max(search.left, 1)))
+        metrics = search.evaluate(genes.mapping(rows)).metrics
+        rows = rows[: len(metrics)]
+        order = np.lexsort((np.arange(len(rows)), metrics[:, 0]))[: self.size]
+        self._algorithm, self._problem = _algorithm(self, genes, rows[order])
+        self._tell(self._algorithm.ask(), metrics[order])
+
+    def _tell(self, infills: Any, metrics: np.ndarray) -> None:
+        """Invalid mappings come after all valid ones."""
+        padded = np.full((len(infills), self.objectives), np.inf)
+        padded[: len(metrics)] = metrics[:, : self.objectives]
+        infills.set("F", np.where(np.isfinite(padded), padded, _INVALID))
+        for individual in infills:
+            individual.evaluated.update({"F", "G", "H"})
+        self._algorithm.tell(infills=infills)
+        self._generations += 1
+
+
+_INVALID = 1e300
+
+
+def _algorithm(method: Population, genes: Genes, rows: np.ndarray) -> tuple[Any, Any]:
+    try:
+        from .pymoo_parts import make_algorithm
+    except ImportError:
+        message = "the population method needs pymoo, which is not installed"
+        raise SpecError([Diagnostic(Place("method"), message, "pip install 'jaxloop[search]'")]) from None
+    return make_algorithm(genes, rows, method.seed, method.objectives, method.size)
+
+
+METHODS: dict[str, Callable[[MapSpace, int, int], Method]] = {
+    "exhaustive": lambda space, seed, objectives: Exhaustive(space),
+    "random": lambda space, seed, objectives: Sample(space, seed),
+    "population": lambda space, seed, objectives: Population(space, seed, objectives),
+    "gradient": lambda space, seed, objectives: Gradient(space, seed),
+}
+"""By name: from a space, a seed and the number of objectives of a front (else 1)."""
