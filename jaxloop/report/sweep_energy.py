@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .figures import COLORS, GRAY, HATCHES
-from .sweep_panels import mark_evenly, title_of, unit_of
+from .sweep_panels import mark_evenly, name_bars, set_title, unit_of
 from .sweep_points import Axis, Points, is_log, number_text
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def energy_plot(dataset: "Dataset", points: Points, most: int) -> Callable[[Any]
     totals = points.quantities["energy_pj"].reshape(-1)[kept]
     parts = {dim: found for dim, names in BREAKDOWNS.items() if (found := _parts(dataset, dim, names, index))}
     texts = [first.texts[i] if first else "" for i in kept]
-    title = title_of(str(dataset.attrs.get("design", "")), notes)
-    return partial(_draw, parts=parts, totals=totals, texts=texts, axis=first, title=title)
+    design = str(dataset.attrs.get("design", ""))
+    return partial(_draw, parts=parts, totals=totals, texts=texts, axis=first, design=design, notes=notes)
 
 
 def _parts(dataset: "Dataset", dim: str, names: tuple[str, ...], index: np.ndarray) -> Mapping[str, np.ndarray]:
@@ -72,10 +72,11 @@ def _draw(
     totals: np.ndarray,
     texts: list[str],
     axis: Axis | None,
-    title: str,
+    design: str,
+    notes: tuple[str, ...],
 ) -> None:
     """Shares in percent where one bar would hide beside another."""
-    figure.set_size_inches(max(5.0, 2.6 + 0.55 * len(texts)), 2.3 * len(parts) + 0.7)
+    figure.set_size_inches(max(6.0, 2.6 + 0.6 * len(texts)), 2.3 * len(parts) + 0.7)
     panels = np.ravel(figure.subplots(len(parts), 1, sharex=True))
     as_shares = is_log(totals)
     scale, label = unit_of("energy_pj", totals)
@@ -105,9 +106,7 @@ def _draw(
         for place, text in zip(at, top, strict=True):
             panels[0].annotate(text, (place, 100), (0, 3), textcoords="offset points", ha="center", fontsize=8)
         panels[0].set_title(f"above the bars: {label}", fontsize=9, pad=16, loc="left")
-    panels[-1].set_xticks(at, texts)
+    name_bars(panels[-1], texts, 0.55)
     if axis:
         panels[-1].set_xlabel(textwrap.fill(axis.label, 60))
-    if sum(map(len, texts)) > 9 * figure.get_figwidth():
-        panels[-1].tick_params(axis="x", rotation=45)
-    figure.suptitle(title)
+    set_title(figure, design, notes)

@@ -96,13 +96,25 @@ def hollow_mark() -> Any:
     return Patch(**HOLLOW, label="not valid")
 
 
-HOLLOW = {"facecolor": "#EEEEEE", "edgecolor": "#BBBBBB", "hatch": "////"}
+HOLLOW: dict[str, Any] = {"facecolor": "#EEEEEE", "edgecolor": "#BBBBBB", "hatch": "////"}
 
 
-def title_of(design: str, notes: Sequence[str]) -> str:
-    """`design (best of 12 mappings)`."""
-    noted = f"({', '.join(notes)})" if notes else ""
-    return "\n".join(textwrap.wrap(f"{design} {noted}".strip(), 80))
+def set_title(figure: Any, design: str, notes: Sequence[str]) -> None:
+    """`design (best of 12 mappings)` above all panels."""
+    noted = f"({'; '.join(notes)})" if notes else ""
+    figure.suptitle("\n".join(textwrap.wrap(f"{design} {noted}".strip(), int(9 * figure.get_figwidth()))))
+
+
+def name_bars(panel: Any, texts: Sequence[str], room: float) -> None:
+    """Texts below the bars 0, 1, ..., slanted where they are wider than their `room` [inch]."""
+    inches_per_character = 0.085
+    slanted = max(map(len, texts)) * inches_per_character > room
+    panel.set_xticks(range(len(texts)), texts)
+    if slanted:
+        panel.tick_params(axis="x", rotation=45)
+        for label in panel.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+    panel.set_xlim(min(-0.6, 0.5 * len(texts) - 2), max(len(texts) - 0.4, 0.5 * len(texts) + 1))
 
 
 def _apart(places: np.ndarray, share: float) -> list[int]:

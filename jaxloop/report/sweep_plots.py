@@ -23,11 +23,12 @@ from .sweep_panels import (
     mark_axis,
     mark_decades,
     mark_evenly,
+    name_bars,
     scale_values,
-    title_of,
+    set_title,
     unit_of,
 )
-from .sweep_points import MAPPING, Axis, Points, is_log, points_of
+from .sweep_points import MAPPING, Axis, Points, is_log, number_text, points_of
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -151,25 +152,25 @@ def _lines(figure: Any, points: Points, design: str) -> None:
         panel.grid(alpha=0.3)
     if others:
         legend_below(figure, panel, ", ".join(other.label for other in others))
-    figure.suptitle(title_of(design, points.notes))
+    set_title(figure, design, points.notes)
 
 
 def _bars(figure: Any, points: Points, design: str) -> None:
     names = _quantities(points)
     combinations = _combinations(points.axes)
-    labels = [textwrap.fill(text or design, 18) for _, text in combinations]
+    at = [place for place, _ in combinations if points.valid[place]]
+    texts = [textwrap.fill(text or design, 24) for place, text in combinations if points.valid[place]]
     for panel, name in zip(_panels(figure, names, 3.2), names, strict=True):
         values = points.quantities[name]
         scale = scale_values(panel, "y", name, values)
-        heights = np.array([values[at] for at, _ in combinations]) / scale
-        kept = np.flatnonzero(np.isfinite(heights))
-        panel.bar(np.arange(len(kept)), heights[kept], 0.7, color=COLORS[0], edgecolor="white", lw=0)
-        panel.set_xticks(np.arange(len(kept)), [labels[i] for i in kept])
-        if len(kept) > 2 or max(len(labels[i]) for i in kept) > 10:
-            panel.tick_params(axis="x", rotation=60)
+        heights = [values[place] / scale for place in at]
+        drawn = panel.bar(range(len(at)), heights, 0.7, color=COLORS[0], edgecolor="white", lw=0)
+        if len(at) <= 6:
+            panel.bar_label(drawn, [number_text(float(f"{height:.3g}")) for height in heights], fontsize=8, padding=2)
+        name_bars(panel, texts, 2.8 / len(at))
         panel.set_xlabel(textwrap.fill(", ".join(axis.label for axis in points.axes), 40))
         panel.grid(axis="y", alpha=0.3)
-    figure.suptitle(title_of(design, points.notes))
+    set_title(figure, design, points.notes)
 
 
 def _edges(axis: Axis) -> np.ndarray:
@@ -186,7 +187,7 @@ def _map(figure: Any, points: Points, design: str) -> None:
     across, up, *others = points.axes
     combinations = _combinations(tuple(others))
     count = len(combinations)
-    figure.set_size_inches(*((9.5, 4.2) if count == 1 else (2.6 * count + 1.4, 6.2)))
+    figure.set_size_inches(*((9.0, 4.8) if count == 1 else (2.6 * count + 1.4, 6.2)))
     panels = figure.subplots(*((1, 2) if count == 1 else (2, count)), sharex=True, sharey=True)
     panels = np.reshape(panels, (2, count))
     edp = points.quantities["edp"]
@@ -199,7 +200,7 @@ def _map(figure: Any, points: Points, design: str) -> None:
             here = (slice(None), slice(None), *at)
             panel.patch.set(**HOLLOW)
             cells = values[here].T / scale
-            mesh = panel.pcolormesh(_edges(across), _edges(up), cells, norm=norm, cmap="cividis", rasterized=True)
+            mesh = panel.pcolormesh(_edges(across), _edges(up), cells, norm=norm, cmap="viridis", rasterized=True)
             if np.isfinite(edp[here]).any():
                 i, j = np.unravel_index(np.nanargmin(edp[here]), edp[here].shape)
                 panel.plot(across.values[i], up.values[j], "*", ms=14, color=VERMILION, mec="white", label="lowest EDP")
@@ -208,15 +209,15 @@ def _map(figure: Any, points: Points, design: str) -> None:
             if panel in panels[0] and text:
                 panel.set_title(text, fontsize=10)
             panel.label_outer()
-        bar = figure.colorbar(mesh, ax=list(row), label=label, pad=0.02)
+        bar = figure.colorbar(mesh, ax=list(row), label=label, pad=0.02, location="top" if count == 1 else "right")
+        ruler = bar.ax.xaxis if count == 1 else bar.ax.yaxis
         if is_log(values):
-            mark_decades(bar.ax.yaxis, float(np.nanmax(values) / np.nanmin(values)))
+            mark_decades(ruler, float(np.nanmax(values) / np.nanmin(values)))
         else:
-            mark_evenly(bar.ax.yaxis)
+            mark_evenly(ruler)
     legend_below(figure, panels[0, 0], first=[] if points.valid.all() else [hollow_mark()])
-    if others:
-        figure.supylabel(", ".join(other.label for other in others), fontsize=10)
-    figure.suptitle(title_of(design, points.notes))
+    columns = [f"columns: {', '.join(other.label for other in others)}"] if others else []
+    set_title(figure, design, [*points.notes, *columns])
 
 
 def _pareto(figure: Any, points: Points, design: str) -> None:
@@ -232,28 +233,26 @@ def _pareto(figure: Any, points: Points, design: str) -> None:
     if len(valid) > MAX_DOTS:
         shown = np.sort(np.random.default_rng(0).choice(len(valid), MAX_DOTS, replace=False))
     places = np.unravel_index(valid, points.index.shape)
-    group = next((i for i, a in enumerate(points.axes) if not a.numeric and _can_be_colored(a)), None)
-    for i in range(1 if group is None else len(points.axes[group])):
+    group = next((i for i, axis in enumerate(points.axes) if _can_be_colored(axis)), None)
+    texts = ("valid points",) if group is None else points.axes[group].texts
+    for i, text in enumerate(texts):
         mine = shown if group is None else shown[places[group][shown] == i]
-        text = "" if group is None else f"{points.axes[group].label}: {points.axes[group].texts[i]}"
         panel.plot(
-            x[mine], y[mine], MARKS[i], ms=4 if len(shown) < 2000 else 2.5, mec="none", color=COLORS[i] if text else SKY,
-            alpha=0.6, label=text or "valid points", rasterized=len(valid) > MAX_DOTS,
+            x[mine], y[mine], MARKS[i], ms=4.5 if len(shown) < 2000 else 3, mec="none", alpha=0.6, label=text,
+            color=SKY if group is None else COLORS[i], rasterized=len(valid) > MAX_DOTS,
         )  # fmt: skip
     panel.plot(
         x[front], y[front], "-o", color=BLACK, ms=6, mfc="none", lw=1.3, drawstyle="steps-post",
-        label=f"not beaten in both ({len(front):,})",
+        label=f"Pareto front ({len(front):,})",
     )  # fmt: skip
+    panel.plot(x[best], y[best], "*", ms=15, color=VERMILION, mec="white", ls="none", label="lowest EDP")
     setting = ", ".join(f"{a.name} {a.texts[p[best]]}" for a, p in zip(points.axes, places, strict=True) if len(a) > 1)
-    panel.plot(
-        x[best], y[best], "*", ms=15, color=VERMILION, mec="white", ls="none",
-        label=textwrap.fill(f"lowest EDP: {setting}", 60),
-    )  # fmt: skip
+    panel.set_title(textwrap.fill(f"lowest EDP: {setting}", 100), fontsize=9)
     panel.grid(alpha=0.3)
-    legend_below(figure, panel)
+    legend_below(figure, panel, "" if group is None else points.axes[group].label)
     notes = [f"{len(valid):,} valid points" + (f", {MAX_DOTS:,} of them drawn" if len(shown) < len(valid) else "")]
-    figure.suptitle(title_of(design, notes))
+    set_title(figure, design, notes)
 
 
 def _can_be_colored(axis: Axis) -> bool:
-    return axis.name != MAPPING and 1 < len(axis) < len(COLORS)
+    return not axis.numeric and axis.name != MAPPING and 1 < len(axis) < len(COLORS)

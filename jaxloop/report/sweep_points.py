@@ -143,7 +143,7 @@ def axis_of(dataset: "Dataset", dim: str) -> Axis:
         others = (f"{_long_name(c)} {t[0]} to {t[-1]}" for c, t in zip(coords[1:], columns[1:], strict=True))
         label = f"{_label(coords[0])} (with {', '.join(others)})"
     values = np.asarray(coords[0].values, float)
-    return Axis(dim, label, values, texts, True, is_log(values) or _grows_by_factors(values))
+    return Axis(dim, label, values, texts, True, _is_even_in_log(values))
 
 
 def is_log(values: np.ndarray) -> bool:
@@ -169,11 +169,15 @@ def _is_scale(values: np.ndarray) -> bool:
     return bool((steps > 0).all() or (steps < 0).all())
 
 
-def _grows_by_factors(values: np.ndarray) -> bool:
+def _is_even_in_log(values: np.ndarray) -> bool:
+    """Whether an axis is logarithmic: spaced by ratio, or wide, unless its values are spaced evenly."""
+    steps = np.diff(values)
     if len(values) < 3 or values.min() <= 0:
+        return is_log(values)
+    ratios = values[1:] / values[:-1]
+    if np.allclose(steps, steps[0], rtol=0.05):
         return False
-    factors = values[1:] / values[:-1]
-    return bool(np.allclose(factors, factors[0], rtol=0.05))
+    return bool(np.allclose(ratios, ratios[0], rtol=0.05)) or is_log(values)
 
 
 def _texts(values: np.ndarray) -> list[str]:
