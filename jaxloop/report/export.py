@@ -169,7 +169,7 @@ def _write_netcdf(dataset: "Dataset", path: Path, block_rows: int | None) -> Non
                 file.dimensions[str(dim)] = size
         for name, variable in dataset.data_vars.items():
             kind = h5py.string_dtype() if _is_text(variable) else np.int8 if variable.dtype == bool else variable.dtype
-            chunks = tuple(first[dim].stop if dim in first else size for dim, size in variable.sizes.items())
+            chunks = tuple(_length(first.get(str(dim)), size) for dim, size in variable.sizes.items())
             packed = {"chunks": chunks, "compression": "gzip", "compression_opts": 1, "shuffle": True}
             options = packed if chunks and all(chunks) else {}
             stored = file.create_variable(str(name), tuple(map(str, variable.dims)), kind, **options)
@@ -184,6 +184,10 @@ def _write_netcdf(dataset: "Dataset", path: Path, block_rows: int | None) -> Non
                 file.variables[str(name)][target if target else ...] = (
                     block.astype(object) if _is_text(variable) else block
                 )
+
+
+def _length(part: slice | None, size: int) -> int:
+    return size if part is None else part.stop - part.start
 
 
 def _is_text(variable: "DataArray") -> bool:

@@ -13,7 +13,7 @@ from .._errors import Diagnostic, Place, SpecError
 BLUE, ORANGE, GREEN, PURPLE, SKY, GRAY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#999999"
 VERMILION, BLACK = "#D55E00", "#000000"
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK, GRAY)
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
+MARKS = ("o", "s", "^", "D", "v", "p", "X", "<")
 LINES = ("-", "--", "-.", ":")
 HATCHES = ("", "//", "..", "\\\\", "xx", "", "--", "++")
 DOTS_PER_INCH = 160

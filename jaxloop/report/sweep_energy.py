@@ -28,9 +28,11 @@ def has_breakdown(dataset: "Dataset") -> bool:
 
 
 def energy_plot(dataset: "Dataset", points: Points, most: int) -> Callable[[Any], None]:
-    """At most `most` bars over the first axis, each the valid point of lowest EDP along the others."""
+    """At most `most` bars over the first axis, each the lowest valid EDP along the others that a designer chooses."""
     first = next((axis for axis in points.axes if len(axis) > 1), None)
-    points = points.best([axis.name for axis in points.axes if axis is not first])
+    for axis in points.axes:
+        if axis is not first:
+            points = points.reduced(axis, 1)
     kept = np.flatnonzero(points.valid)
     notes = points.notes
     if len(kept) > most:

@@ -18,7 +18,8 @@ UM2_PER_MM2, LEAST_IN_MM2 = 1e6, 1e4
 def unit_of(quantity: str, values: np.ndarray) -> tuple[float, str]:
     """What the values are divided by to read best, and the label of their axis, with the unit."""
     finite = values[np.isfinite(values) & (values > 0)]
-    middle = float(np.sqrt(finite.min()) * np.sqrt(finite.max())) if finite.size else 1.0
+    largest = float(finite.max()) if finite.size else 1.0
+    middle = float(np.sqrt(finite.min()) * np.sqrt(finite.max())) if is_log(values) else largest
     name = NAMES[quantity]
     if quantity == "cycles":
         return 1.0, name
@@ -48,7 +49,7 @@ def mark_axis(panel: Any, which: str, axis: Axis) -> None:
     """Label, scale and ticks of an axis of the sweep: at its own values, where they are few."""
     ruler = getattr(panel, f"{which}axis")
     panel.set(**{f"{which}label": textwrap.fill(axis.label, 36), f"{which}scale": "log" if axis.log else "linear"})
-    if len(axis) <= MARKED_VALUES or (axis.log and "i" in axis.texts[0]):
+    if len(axis) <= MARKED_VALUES and (not axis.log or not (axis.values % 1).any()):
         places = np.log(axis.values) if axis.log else axis.values
         longest = max(map(len, axis.texts))
         kept = _apart(places, 0.02 + 0.03 * longest if which == "x" else 0.07)

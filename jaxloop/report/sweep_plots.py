@@ -4,6 +4,7 @@ Points that are not valid are left out everywhere. A dimension of mappings is re
 whose members differ in the mapping only, the valid point of lowest energy-delay product stands for all.
 """
 
+import math
 import textwrap
 from collections.abc import Callable
 from functools import partial
@@ -35,14 +36,15 @@ if TYPE_CHECKING:
 
 Draw = Callable[[Any], None]
 """Fills an empty matplotlib `Figure`."""
-MAX_LINES, MAX_MAPS, MAX_BARS, MAX_DOTS = 8, 4, 12, 20_000
+MAX_LINES, MAX_MAPS, MAX_BARS, MAX_OF_AN_AXIS, MAX_DOTS = 8, 4, 12, 4, 20_000
 
 
 def plots_of(dataset: "Dataset") -> dict[str, Draw]:
     """Name -> a function that fills an empty matplotlib `Figure`; `report.figures.render` makes files of it.
 
     - `lines`: cycles, energy, energy-delay product, and the area where it varies, over the longest numeric axis; a line
-      for each combination of the others (up to 8; longer axes are reduced to their best points).
+      for each combination of the others (up to 8; longer axes are reduced to their best
+      points, or to a few values of the workload's densities and ranks).
     - `map`: cycles and energy over the first two numeric axes.
     - `bars`: the same quantities where no axis is numeric.
     - `pareto`: energy against cycles of all valid points, mappings included; those that no other point beats in both.
@@ -61,8 +63,7 @@ def plots_of(dataset: "Dataset") -> dict[str, Draw]:
     else:
         plots["bars"] = partial(_bars, points=_few(points, [], MAX_BARS), design=design)
     if len(numeric) > 1:
-        first = points.best([axis.name for axis in numeric[2:]])
-        plots["map"] = partial(_map, points=_few(first, numeric[:2], MAX_MAPS), design=design)
+        plots["map"] = partial(_map, points=_few(points, numeric[:2], MAX_MAPS), design=design)
     if everything.valid.sum() > 1:
         plots["pareto"] = partial(_pareto, points=everything, design=design)
     if has_breakdown(dataset):
@@ -105,15 +106,14 @@ def pareto_front(cycles: np.ndarray, energy: np.ndarray) -> np.ndarray:
 
 def _few(points: Points, first: list[Axis], most: int) -> Points:
     """The named axes first, and so few combinations of the others that they can be told apart: the longest of them are
-    reduced to their best points."""
+    reduced."""
     names = [axis.name for axis in first]
-    others = [axis for axis in points.axes if axis.name not in names and len(axis) > 1]
-    gone: list[str] = []
-    while int(np.prod([len(axis) for axis in others])) > most:
+    while True:
+        others = [axis for axis in points.axes if axis.name not in names and len(axis) > 1]
+        if math.prod(map(len, others)) <= most:
+            return points.ordered(names)
         longest = max(others, key=len)
-        others.remove(longest)
-        gone.append(longest.name)
-    return points.best(gone).ordered(names)
+        points = points.reduced(longest, MAX_OF_AN_AXIS if len(longest) > MAX_OF_AN_AXIS else 1)
 
 
 def _combinations(axes: tuple[Axis, ...]) -> list[tuple[tuple[int, ...], str]]:

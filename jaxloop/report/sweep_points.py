@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
 MAPPING = "mapping"
+_OF_WORKLOADS = ("density.", "rank.")
 NEEDED = ("cycles", "energy_pj", "valid")
 DECADES_OF_LOG_AXES = 1.5
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -38,6 +39,12 @@ class Axis:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether a designer chooses along this axis, so that its best point can stand for it. Densities and sizes of
+        ranks are the workload's."""
+        return not any(part.startswith(_OF_WORKLOADS) for part in self.name.split("+"))
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,26 @@ class Points:
             np.take_along_axis(index, at, -1)[..., 0],
             self.notes + notes,
         )
+
+    def reduced(self, axis: Axis, most: int) -> "Points":
+        """With at most `most` places along an axis: its best points where a designer chooses, else evenly spread ones,
+        of one the middle."""
+        if axis.is_chosen or len(axis) <= 1:
+            return self.best([axis.name])
+        at = [len(axis) // 2] if most == 1 else np.linspace(0, len(axis) - 1, most).round().astype(int).tolist()
+        i = [other.name for other in self.axes].index(axis.name)
+        fewer = replace(axis, values=axis.values[at], texts=tuple(axis.texts[k] for k in at))
+        kept = replace(
+            self,
+            axes=(*self.axes[:i], fewer, *self.axes[i + 1 :]),
+            quantities={k: v.take(at, i) for k, v in self.quantities.items()},
+            index=self.index.take(at, i),
+            notes=(
+                *self.notes,
+                f"{axis.label} {fewer.texts[0]}" if most == 1 else f"{most} of {len(axis):,} {axis.name}",
+            ),
+        )
+        return kept.best([axis.name]) if most == 1 else kept
 
     def ordered(self, names: Sequence[str]) -> "Points":
         """With the axes of these names first, in this order, and those of length 1 dropped where not named."""
@@ -184,7 +211,12 @@ def _texts(values: np.ndarray) -> list[str]:
     if values.dtype.kind not in "iuf":
         return [str(value) for value in values]
     scale, prefix = next(((s, p) for s, p in _BINARY if values.min() >= s and not (values % s).any()), (1, ""))
-    return [f"{value / scale:.6g}{prefix}" if prefix else number_text(float(value)) for value in values]
+    return [f"{value / scale:.6g}{prefix}" if prefix else _value_text(float(value)) for value in values]
+
+
+def _value_text(value: float) -> str:
+    """As `number_text`, but integers that are short enough stay exact."""
+    return f"{int(value):,}" if value.is_integer() and abs(value) < 1e6 else number_text(value)
 
 
 def _long_name(coord: "DataArray") -> str:
