@@ -65,7 +65,9 @@ def mark_decades(ruler: Any, ratio: float) -> None:
     """Ticks of a logarithmic axis, the more the less it spans."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    ruler.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 300 else (1.0,), numticks=12))
+    across = ruler.axis_name == "x"  # where texts stand side by side and need more room
+    subs = (1.0, 2.0, 5.0) if ratio < (100 if across else 300) else (1.0,)
+    ruler.set_major_locator(LogLocator(subs=subs, numticks=5 if across else 12))
     ruler.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
     ruler.set_minor_formatter(NullFormatter())
 

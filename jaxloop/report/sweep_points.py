@@ -85,12 +85,18 @@ class Points:
         )
 
     def reduced(self, axis: Axis, most: int) -> "Points":
-        """With at most `most` places along an axis: its best points where a designer chooses, else evenly spread ones,
-        of one the middle."""
+        """With at most `most` places along an axis: its best points where a designer chooses, else evenly spread ones
+        with valid points, of one that with most of them, nearest to the middle."""
         if axis.is_chosen or len(axis) <= 1:
             return self.best([axis.name])
-        at = [len(axis) // 2] if most == 1 else np.linspace(0, len(axis) - 1, most).round().astype(int).tolist()
         i = [other.name for other in self.axes].index(axis.name)
+        counts = self.valid.sum(tuple(k for k in range(len(self.axes)) if k != i))
+        places = np.flatnonzero(counts)
+        if most == 1:
+            middle = np.abs(places - (len(axis) - 1) / 2)
+            at = [int(places[np.lexsort((middle, -counts[places]))[0]])]
+        else:
+            at = sorted({int(k) for k in places[np.linspace(0, len(places) - 1, most).round().astype(int)]})
         fewer = replace(axis, values=axis.values[at], texts=tuple(axis.texts[k] for k in at))
         kept = replace(
             self,
@@ -99,7 +105,7 @@ class Points:
             index=self.index.take(at, i),
             notes=(
                 *self.notes,
-                f"{axis.label} {fewer.texts[0]}" if most == 1 else f"{most} of {len(axis):,} {axis.name}",
+                f"{axis.label} {fewer.texts[0]}" if most == 1 else f"{len(at)} of {len(axis):,} {axis.name}",
             ),
         )
         return kept.best([axis.name]) if most == 1 else kept
