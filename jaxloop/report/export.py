@@ -112,7 +112,7 @@ def _columns(dataset: "Dataset", slab: Mapping[str, slice]) -> Iterator[np.ndarr
         values = variable.isel({dim: slab[dim] for dim in own}).transpose(*own, *extra).values
         here = [n if dim in own else 1 for dim, n in zip(dims, shape, strict=True)]
         entries = values.shape[len(own) :]
-        block = np.broadcast_to(values.reshape(*here, *entries), (*shape, *entries))
+        block = np.broadcast_to(values.reshape((*here, *entries)), (*shape, *entries))
         yield from block.reshape(math.prod(shape), math.prod(entries)).T
 
 

@@ -53,7 +53,7 @@ def _parts(dataset: "Dataset", dim: str, names: tuple[str, ...], index: np.ndarr
     if name is None:
         return {}
     dims = [str(d) for d in dataset["cycles"].dims]
-    places = np.unravel_index(index, [dataset.sizes[d] for d in dims])
+    places = np.unravel_index(index, [dataset.sizes[d] for d in dims]) if dims else ()
     rows = []
     for place in zip(*places, strict=True) if dims else [()]:
         at = {d: int(i) for d, i in zip(dims, place, strict=True) if d in dataset[name].dims}

@@ -123,8 +123,8 @@ def _combinations(axes: tuple[Axis, ...]) -> list[tuple[tuple[int, ...], str]]:
 
 
 def _quantities(points: Points) -> list[str]:
-    area = points.quantities.get("area_um2")
-    varies = area is not None and np.nanmax(area) > np.nanmin(area)
+    area = points.quantities.get("area_um2", np.zeros(1))
+    varies = len(np.unique(area[np.isfinite(area)])) > 1
     return ["cycles", "energy_pj", "edp", *(["area_um2"] if varies else [])]
 
 
