@@ -1,6 +1,6 @@
 """Datasets laid out as those of sweeps, with numbers made up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import xarray as xr
 LEVELS, TENSORS, ACTIONS = ("MAC", "Buffer", "DRAM"), ("A", "Z"), ("read", "fill", "compute")
 
 
-def a_sweep(axes: Mapping[str, Sequence[Any]], share_invalid: float = 0.0, parts: bool = True) -> xr.Dataset:
+def a_sweep(axes: Mapping[str, Any], share_invalid: float = 0.0, parts: bool = True) -> xr.Dataset:
     """`axes`: name -> values; `a+b` -> pairs of values. `parts`: with energies by tensor and by action."""
     draw = np.random.default_rng(7)
     dims, shape = tuple(axes), tuple(map(len, axes.values()))
@@ -39,7 +39,7 @@ def a_sweep(axes: Mapping[str, Sequence[Any]], share_invalid: float = 0.0, parts
     return xr.Dataset(variables, coords, attrs)
 
 
-def _coords(name: str, values: Sequence[Any]) -> dict[str, Any]:
+def _coords(name: str, values: Any) -> dict[str, Any]:
     unit = "word" if name.endswith("size") else ""
     if "+" not in name:
         return {name: (name, list(values), _attrs(unit, name))}

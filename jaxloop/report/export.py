@@ -6,7 +6,7 @@ Rows are read and written in blocks, so that a dataset which lies lazily in a Za
 import csv
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Slab = dict[str, slice]
 """Part of the sweep: dimension -> its places. Slabs follow each other in row order, the last dimension fastest."""
-CELLS_PER_BLOCK = 2**21
+CELLS_PER_BLOCK, MOST_CELLS_PER_BLOCK = 2**21, 2**24
 REMEDY = "pip install 'jaxloop[export]'"
 
 
@@ -62,17 +62,25 @@ def _slabs(dataset: "Dataset", block_rows: int | None) -> Iterator[Slab]:
         yield {}
         return
     sizes = [dataset.sizes[dim] for dim in dims]
-    block_rows = block_rows or max(1, CELLS_PER_BLOCK // len(_names(dataset)))
+    chunks = dataset["cycles"].encoding.get("chunks") or [1] * len(dims)
+    block_rows = block_rows or _block_rows(sizes, chunks, columns=len(_names(dataset)))
     cut = next(k for k in range(len(dims)) if math.prod(sizes[k + 1 :]) <= block_rows)
     step = max(1, block_rows // max(1, math.prod(sizes[cut + 1 :])))
-    chunks = dataset["cycles"].encoding.get("chunks")
-    if chunks and step > chunks[cut]:
-        step -= step % chunks[cut]  # so that no chunk of a store is read twice
+    if step > chunks[cut]:
+        step -= step % chunks[cut]
     whole = {dim: slice(0, size) for dim, size in zip(dims[cut + 1 :], sizes[cut + 1 :], strict=True)}
     for outer in product(*map(range, sizes[:cut])):
         fixed = {dim: slice(i, i + 1) for dim, i in zip(dims[:cut], outer, strict=True)}
         for start in range(0, sizes[cut], step):
             yield fixed | {dims[cut]: slice(start, min(start + step, sizes[cut]))} | whole
+
+
+def _block_rows(sizes: Sequence[int], chunks: Sequence[int], columns: int) -> int:
+    """More than usual where that spares reading the chunks of a store again and again, as far as memory allows."""
+    usual = max(1, CELLS_PER_BLOCK // columns)
+    first = next((k for k, length in enumerate(chunks) if length > 1), len(sizes))
+    rows = math.prod(chunks[first : first + 1]) * math.prod(sizes[first + 1 :])
+    return max(usual, rows) if rows * columns <= MOST_CELLS_PER_BLOCK else usual
 
 
 def _variables(dataset: "Dataset") -> list["DataArray"]:

@@ -1,5 +1,6 @@
 import csv
 import json
+import math
 import os
 import sys
 
@@ -108,6 +109,22 @@ def test_many_rows_in_default_blocks(tmp_path, monkeypatch, suffix):
             assert file.num_row_groups > 7
         cycles = parquet.read_table(path)["cycles"].to_numpy()
     np.testing.assert_array_equal(cycles, dataset["cycles"].values.reshape(-1))
+
+
+def test_no_chunk_of_a_store_is_read_twice(monkeypatch):
+    monkeypatch.setattr(exporting, "CELLS_PER_BLOCK", 600)
+    dataset = a_sweep({"density.A": range(1, 5), "Buffer.size": range(1, 9), "mapping": range(50)}, parts=False)
+    columns = 3 + 6
+    rows = [math.prod(part.stop - part.start for part in slab.values()) for slab in exporting._slabs(dataset, None)]
+    assert sum(rows) == 4 * 8 * 50 and max(rows) * columns <= 600
+    dataset["cycles"].encoding["chunks"] = (1, 3, 10)
+    slabs = list(exporting._slabs(dataset, None))
+    assert [(s["density.A"].start, s["Buffer.size"].start, s["Buffer.size"].stop) for s in slabs] == [
+        (i, start, min(start + 3, 8)) for i in range(4) for start in (0, 3, 6)
+    ]
+    assert {(s["mapping"].start, s["mapping"].stop) for s in slabs} == {(0, 50)}
+    monkeypatch.setattr(exporting, "MOST_CELLS_PER_BLOCK", 600)
+    assert max(s["mapping"].stop - s["mapping"].start for s in exporting._slabs(dataset, None)) == 50
 
 
 @each_suffix

@@ -1,6 +1,7 @@
 import os
 import sys
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,18 +18,18 @@ DENSITIES = np.geomspace(0.001, 1.0, 7)
 FORMATS = ["UOP-CP", "B", "RLE"]
 
 
-def drawn(dataset: xr.Dataset, name: str) -> Figure:
+def drawn(dataset: xr.Dataset, name: str) -> Any:
     figure = Figure(layout="constrained")
     plots_of(dataset)[name](figure)
     figure.draw_without_rendering()
     return figure
 
 
-def title(figure: Figure) -> str:
+def title(figure: Any) -> str:
     return figure.get_suptitle().replace("\n", " ")
 
 
-def texts_of_legend(figure: Figure) -> list[str]:
+def texts_of_legend(figure: Any) -> list[str]:
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
