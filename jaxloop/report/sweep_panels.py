@@ -72,10 +72,10 @@ def mark_decades(ruler: Any, ratio: float) -> None:
     ruler.set_minor_formatter(NullFormatter())
 
 
-def mark_evenly(ruler: Any) -> None:
+def mark_evenly(ruler: Any, most: int = 6) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    ruler.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+    ruler.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]))
     ruler.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
 
 
@@ -86,6 +86,8 @@ def legend_below(figure: Any, panel: Any, title: str = "", first: Sequence[Any] 
     if handles:
         room = int(11 * figure.get_figwidth()) // (max(map(len, labels)) + 7)
         columns = max(1, min(room, len(handles), 4 if len(handles) > 5 else 5))
+        rows = -(-len(handles) // columns)
+        figure.set_figheight(figure.get_figheight() + 0.19 * (rows - 1))
         figure.legend(
             handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, title_fontsize=9,
             title=title or None, handlelength=2.8,

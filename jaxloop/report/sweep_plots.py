@@ -24,7 +24,6 @@ from .sweep_panels import (
     mark_axis,
     mark_decades,
     mark_evenly,
-    name_bars,
     scale_values,
     set_title,
     unit_of,
@@ -61,7 +60,7 @@ def plots_of(dataset: "Dataset") -> dict[str, Draw]:
         longest = max(numeric, key=len)
         plots["lines"] = partial(_lines, points=_few(points, [longest], MAX_LINES), design=design)
     else:
-        plots["bars"] = partial(_bars, points=_few(points, [], MAX_BARS), design=design)
+        plots["bars"] = partial(_bars, points=points.ordered([]), design=design)
     if len(numeric) > 1:
         plots["map"] = partial(_map, points=_few(points, numeric[:2], MAX_MAPS), design=design)
     if everything.valid.sum() > 1:
@@ -156,21 +155,30 @@ def _lines(figure: Any, points: Points, design: str) -> None:
 
 
 def _bars(figure: Any, points: Points, design: str) -> None:
+    """Side by side, so that long names have room; of many points those of lowest EDP."""
     names = _quantities(points)
-    combinations = _combinations(points.axes)
-    at = [place for place, _ in combinations if points.valid[place]]
-    texts = [textwrap.fill(text or design, 24) for place, text in combinations if points.valid[place]]
-    for panel, name in zip(_panels(figure, names, 3.2), names, strict=True):
-        values = points.quantities[name]
-        scale = scale_values(panel, "y", name, values)
-        heights = [values[place] / scale for place in at]
-        drawn = panel.bar(range(len(at)), heights, 0.7, color=COLORS[0], edgecolor="white", lw=0)
-        if len(at) <= 6:
-            panel.bar_label(drawn, [number_text(float(f"{height:.3g}")) for height in heights], fontsize=8, padding=2)
-        name_bars(panel, texts, 2.8 / len(at))
-        panel.set_xlabel(textwrap.fill(", ".join(axis.label for axis in points.axes), 40))
-        panel.grid(axis="y", alpha=0.3)
-    set_title(figure, design, points.notes)
+    valid = [(at, text) for at, text in _combinations(points.axes) if points.valid[at]]
+    best = np.argsort([points.quantities["edp"][at] for at, _ in valid], kind="stable")[:MAX_BARS]
+    notes = [*points.notes, *([f"the best {MAX_BARS} of {len(valid):,}"] if len(valid) > MAX_BARS else [])]
+    if points.axes:
+        notes.append(f"rows: {', '.join(axis.label for axis in points.axes)}")
+    shown = [valid[i] for i in sorted(best)]
+    texts = [textwrap.fill(text or design, 48) for _, text in shown]
+    rows = len(shown) * max(text.count("\n") + 1.5 for text in texts)
+    figure.set_size_inches(2.6 * len(names) + 2.0, 0.2 * rows + 1.2)
+    panels = np.ravel(figure.subplots(1, len(names), sharey=True))
+    for panel, name in zip(panels, names, strict=True):
+        scale, label = unit_of(name, points.quantities[name])
+        widths = [points.quantities[name][at] / scale for at, _ in shown]
+        drawn = panel.barh(range(len(shown)), widths, 0.7, color=COLORS[0], edgecolor="white", lw=0)
+        panel.bar_label(drawn, [number_text(float(f"{width:.3g}")) for width in widths], fontsize=8, padding=2)
+        mark_evenly(panel.xaxis, most=4)
+        panel.set_xlabel(label)
+        panel.margins(x=0.18)
+        panel.grid(axis="x", alpha=0.3)
+    panels[0].set_yticks(range(len(shown)), texts)
+    panels[0].invert_yaxis()
+    set_title(figure, design, notes)
 
 
 def _edges(axis: Axis) -> np.ndarray:

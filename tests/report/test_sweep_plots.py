@@ -153,12 +153,23 @@ def test_map_has_a_column_for_each_choice():
 
 def test_bars_where_no_axis_is_numeric():
     dataset = a_sweep({"format.Buffer.A": FORMATS, "saf.Buffer.B": ["skip", "none"]}, 0.2)
-    panel = drawn(dataset, "bars").axes[0]
-    assert panel.get_xlabel() == "format.Buffer.A, saf.Buffer.B"
+    figure = drawn(dataset, "bars")
+    cycles, energy, edp = figure.axes
+    assert [panel.get_xlabel() for panel in (cycles, energy, edp)] == ["cycles", "energy [µJ]", "EDP [mJ·cycle]"]
+    assert title(figure) == "demo (rows: format.Buffer.A, saf.Buffer.B)"
     kept = dataset["cycles"].values.reshape(-1)[2:]
-    np.testing.assert_array_equal([bar.get_height() for bar in panel.patches], kept)
-    texts = [label.get_text() for label in panel.get_xticklabels()]
+    np.testing.assert_array_equal([bar.get_width() for bar in cycles.patches], kept)
+    texts = [label.get_text() for label in cycles.get_yticklabels()]
     assert texts == ["B, skip", "B, none", "RLE, skip", "RLE, none"]
+
+
+def test_of_many_bars_the_best_are_drawn():
+    dataset = a_sweep({"format.Buffer.A": [f"F{i}" for i in range(30)]}, 0.1)
+    figure = drawn(dataset, "bars")
+    assert title(figure) == "demo (the best 12 of 27; rows: format.Buffer.A)"
+    texts = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    best = np.sort(np.argsort(dataset["edp"].values)[:12])
+    assert texts == [f"F{i}" for i in best]
 
 
 def test_a_single_point_is_drawn():
