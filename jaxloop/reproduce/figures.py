@@ -1,49 +1,23 @@
-"""The figures, drawn without a screen: each function fills an empty matplotlib `Figure`.
-
-The colors are those of Okabe and Ito, which people with any color vision can tell apart; bars differ by hatching too.
-"""
+"""The figures of the paper's results: each function fills an empty matplotlib `Figure`."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 
-from .._errors import Diagnostic, Place, SpecError
+from ..report.figures import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, render as rendered
 from .results import Row
 
-BLUE, ORANGE, GREEN, PURPLE, SKY, GRAY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#999999"
 PALETTE = (GRAY, ORANGE, BLUE, SKY, GREEN, PURPLE)
 HATCHES = ("", "//", "", "..", "\\\\", "xx")
-DOTS_PER_INCH = 160
 
 
 def render(draw: Any) -> dict[str, bytes]:
-    """The figure as files: `{"png": ..., "svg": ...}`. The same numbers give the same bytes.
+    """As `report.figures.render`.
 
     **Raises:** `SpecError` where matplotlib is not installed.
     """
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        remedy = "pip install 'jaxloop[reproduce]', or leave --out away"
-        raise SpecError(
-            [Diagnostic(Place("--out"), "figures need matplotlib, which is not installed", remedy)]
-        ) from None
-    style: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "hatch.linewidth": 0.5}
-    style |= {"svg.hashsalt": "jaxloop", "axes.axisbelow": True}
-    with matplotlib.rc_context(style):
-        figure = Figure(layout="constrained")
-        FigureCanvasAgg(figure)
-        draw(figure)
-        files = {}
-        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
-            buffer = BytesIO()
-            figure.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
-            files[kind] = buffer.getvalue()
-    return files
+    return rendered(draw, "--out", "pip install 'jaxloop[reproduce]', or leave --out away")
 
 
 def fig1(
