@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _EXPORTS = (".parquet", ".csv", ".nc")
+_BREAKDOWN = ("energy_pj_by_activity", "energy_pj_by_tensor", "compute_energy_pj")
+_MOST_BROKEN_DOWN = 10**5
+"""Points of a sweep whose energy is drawn by level and activity unasked."""
 
 
 @click.command("sweep")
@@ -79,6 +83,8 @@ def sweep_command(
         check_names(files)
         from .._api import load
         from ..sweeps import Best, Pareto, sweep
+        from ..sweeps.axes import read_dimensions
+        from ..sweeps.fields import DEFAULT_FIELDS
 
         design = load(*files)
         show_warnings(design.warnings)
@@ -90,11 +96,17 @@ def sweep_command(
             reduce = {"best": reduce} if reduce else {}
             reduce["pareto"] = Pareto(tuple(name.strip() for name in pareto.split(",")))
             reduce = reduce["pareto"] if len(reduce) == 1 else reduce
-        options: dict[str, Any] = {"fields": tuple(name.strip() for name in fields.split(","))} if fields else {}
+        over = dict(_axis(design, text, files) for text in axes)
+        options: dict[str, Any] = {}
+        if fields:
+            options["fields"] = tuple(name.strip() for name in fields.split(","))
+        elif plot and reduce is None:
+            points = prod(dimension.size for dimension in read_dimensions(design, over, zipped, None))
+            options["fields"] = (*DEFAULT_FIELDS, *(_BREAKDOWN if points <= _MOST_BROKEN_DOWN else ()))
         with _warnings_as_messages():
             results = sweep(
                 design,
-                dict(_axis(design, text, files) for text in axes),
+                over,
                 zipped=zipped,
                 reduce=reduce,
                 out=out,
@@ -145,7 +157,8 @@ def _deliver(results: "dict[str, xr.Dataset]", out: str | None, export_path: str
             export(dataset, target)
             click.echo(f"wrote {target}")
         if plot:
-            for path in write_plots(dataset, Path(plot) / name):
+            Path(plot).mkdir(exist_ok=True)
+            for path in write_plots(dataset, Path(plot) / name if name else Path(plot)):
                 click.echo(f"wrote {path}")
     if out:
         click.echo(f"wrote {out}")
