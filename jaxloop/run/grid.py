@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any
 
 import jax
@@ -85,7 +85,7 @@ class GridRunner:
         with precision(self.dtype):
             call = self._executable(leaves, layout)
             pieces = _Pieces(shape, self._whole_chunk)
-            parts = [pieces.cut(leaf, self.dtype, self._sharding(leaf)) for leaf in leaves]
+            parts = self._on_device(leaves, pieces)
 
         def one(at: Place) -> tuple[Place, Leaves]:
             own = [part[tuple(i % n for i, n in zip(at, extent, strict=True))] for extent, part in parts]
@@ -97,6 +97,14 @@ class GridRunner:
         results = {name: np.moveaxis(leaf, range(-axes, 0), range(axes)) for name, leaf in results.items()}
         _correct(program, mapping, self.dtype, results, axes)
         return {name: np.ascontiguousarray(results[name]) for name in self.fields}
+
+    def _on_device(self, leaves: list[np.ndarray], pieces: "_Pieces") -> list[tuple[Place, dict[Place, jax.Array]]]:
+        """Of each leaf the number of its parts along each lane axis, and the parts; one transfer for all."""
+        cut = [pieces.cut(leaf, self.dtype) for leaf in leaves]
+        arrays = [part for _, parts in cut for part in parts.values()]
+        shardings = [self._sharding(leaf) for leaf, (_, parts) in zip(leaves, cut, strict=True) for _ in parts]
+        moved = iter(jax.device_put(arrays, shardings))
+        return [(extent, {at: next(moved) for at in parts}) for extent, parts in cut]
 
     @property
     def _platform(self) -> str:
@@ -199,7 +207,7 @@ class _Pieces:
     def places(self) -> Iterator[Place]:
         return product(*(range(-(-n // c)) for n, c in zip(self.shape, self.chunk, strict=True)))
 
-    def cut(self, leaf: np.ndarray, dtype: np.dtype, sharding: NamedSharding) -> tuple[Place, dict[Place, jax.Array]]:
+    def cut(self, leaf: np.ndarray, dtype: np.dtype) -> tuple[Place, dict[Place, np.ndarray]]:
         """The number of parts of a leaf along each lane axis (1 where it does not vary), and the parts by place, filled
         up with the last entry."""
         axes = len(self.shape)
@@ -211,7 +219,7 @@ class _Pieces:
         extent = tuple(len(along) for along in indices)
         leaf = leaf.astype(_kind(leaf, dtype), copy=False)
         places = {at: [along[i] for along, i in zip(indices, at, strict=True)] for at in product(*map(range, extent))}
-        return extent, {at: jax.device_put(leaf[(..., *np.ix_(*along))], sharding) for at, along in places.items()}
+        return extent, {at: leaf[(..., *np.ix_(*along))] for at, along in places.items()}
 
     def store(self, at: Place, found: Leaves, results: Leaves) -> int:
         """Puts a chunk into its place, without its padding; gives the number of its points."""
@@ -230,6 +238,11 @@ def _in_flight(
 ) -> Iterator[tuple[Place, Leaves]]:
     """Results as they come, of a few calls at a time. What has begun ends before an exception leaves."""
     waiting = iter(places)
+    first = list(islice(waiting, 2))
+    if len(first) < 2:
+        yield from map(work, first)
+        return
+    waiting = chain(first, waiting)
     with ThreadPoolExecutor(at_once) as pool:
         running: set[Future[tuple[Place, Leaves]]] = {pool.submit(work, at) for at in islice(waiting, at_once + 1)}
         while running:

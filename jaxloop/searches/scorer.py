@@ -53,9 +53,9 @@ class Scores:
 class Scorer:
     """Evaluates mappings of a space.
 
-    **Attributes:** `plan`: mappings, alternatives (`choose`) and scenarios (`over`) as dimensions; `choices`, `scenarios`:
-    the numbers of the latter two; `aggregate`: over scenarios; `limits`: upper bounds of results; `make_smooth`: the
-    plan under conventions without rounding.
+    **Attributes:** `plan`: mappings, alternatives (`choose`) and scenarios (`over`) as dimensions; `choices`,
+    `scenarios`: the numbers of the latter two; `aggregate`: over scenarios; `limits`: upper bounds of results;
+    `make_smooth`: the plan under conventions without rounding.
     """
 
     space: MapSpace
@@ -171,7 +171,7 @@ def make_scorer(
     return Scorer(space, plan, metrics, chosen, varied, aggregate, limits, mesh, smooth)
 
 
-def evaluate_at(scorer: Scorer, mapping: Mapping, choice: int) -> Evaluation:
+def evaluate_at(scorer: Scorer, mapping: Mapping | None, choice: int) -> Evaluation:
     """Every number of one mapping with one alternative, in the first scenario."""
     plan, sparse = scorer.plan, scorer.plan.design.sparse
     at = dict.fromkeys(range(len(plan.dimensions)), 0)

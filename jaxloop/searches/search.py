@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Mapping as Dict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from jax.sharding import Mesh
 from .._errors import nearest
 from ..conventions import TIMELOOP_2022, Conventions
 from ..spec.design import Design
+from ..sweeps import Pareto
 from ..sweeps.fields import SHORT
 from ..sweeps.values import axis_error
 from .driver import Budget, Checkpoint, Search, definition_of, drive
@@ -54,7 +54,7 @@ def search(
     - `space`: None for all mappings that the design's constraints allow.
     - `objective`: what to minimize: a name (`edp`, `energy`, `delay`, `ed2p`, `area`, `last-level-accesses`,
       `accesses-N`, `ordered-accesses`, or any scalar result), a list of names of which the first that differs by more
-      than 0.1 % decides, or a `Metric`; None for the `mapper` section's, or `edp`.
+      than 0.1 % decides, a `Metric`, or a `Pareto` of names for a front; None for the `mapper` section's, or `edp`.
     - `method`: `exhaustive`, `random`, `population` or `gradient`; None for exhaustive if the space is small, else
       population.
     - `budget`: evaluations, or a `Budget`. Results of a budget of evaluations are the same whatever `batch` or `mesh`.
@@ -73,6 +73,9 @@ def search(
     """
     space = MapSpace(design) if space is None else space
     mapper = design.mapper
+    is_front = isinstance(objective, Pareto)
+    if is_front:
+        objective = objective.objectives
     given = objective if objective is not None else mapper.metrics if mapper is not None else "edp"
     metrics = read_metrics(design, given)
     bounds = {SHORT.get(name, name): limit for name, limit in (limits or {}).items()}
@@ -95,8 +98,12 @@ def search(
         raise axis_error("method", f'no method "{name}"', nearest(name, METHODS))
     limit = _budget(budget, name)
     levels = (design.architecture.compute.name, *(level.name for level in design.architecture.levels))
-    run = Search(scorer, Tally(len(metrics), levels), limit, batch, tell or (lambda _: None))
-    chosen = METHODS[name](space, seed, 1)
+    if is_front and name == "gradient":
+        raise axis_error("method", "gradients search for one objective, not for a front", "use the population")
+    if is_front and choose:
+        raise axis_error("choose", "a front is of mappings: alternatives are not told apart in it", "search each alone")
+    run = Search(scorer, Tally(len(metrics), levels, keeps_front=is_front), limit, batch, tell or (lambda _: None))
+    chosen = METHODS[name](space, seed, len(metrics) if is_front else 1)
     keeper = None
     if checkpoint is not None:
         keeper = Checkpoint(Path(checkpoint), _definition(scorer, name, seed))
@@ -149,7 +156,8 @@ def _result(design: Design, space: MapSpace, scorer: Scorer, run: Search, stoppe
     return SearchResult(
         nest=nest,
         mapping=tally.mapping,
-        evaluate_best=partial(evaluate_at, scorer, tally.mapping, tally.choice),
+        front=tally.front,
+        evaluate_best=lambda: evaluate_at(scorer, tally.mapping, tally.choice),
         scores=tally.best,
         metrics=tuple(metric.name for metric in scorer.metrics),
         alternative=alternative,

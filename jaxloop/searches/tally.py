@@ -10,7 +10,9 @@ import numpy as np
 from ..program import Mapping
 from ..result import Violation
 from ..status import Status
+from ..sweeps.fronts import non_dominated
 from .objectives import improvements
+from .result import Front
 from .scorer import OVER_LIMIT, Scores
 
 _WORDS = {OVER_LIMIT: "over a limit of the user's"} | {
@@ -35,6 +37,8 @@ class Tally:
     reasons: Counter[int] = field(default_factory=Counter)
     at_levels: Counter[tuple[str, int]] = field(default_factory=Counter)
     nearest: Mapping | None = None
+    front: Front | None = None
+    keeps_front: bool = False
     _nearest_reasons: int = 99
     since_best: int = 0
 
@@ -54,9 +58,19 @@ class Tally:
             self.since_best = int(scores.valid[at + 1 :].sum())
         else:
             self.since_best += int(scores.valid.sum())
+        if self.keeps_front:
+            self._add_to_front(mapping, scores)
         self.evaluated += len(scores.status)
         self.valid += int(scores.valid.sum())
         self._add_failures(mapping, scores)
+
+    def _add_to_front(self, mapping: Mapping, scores: Scores) -> None:
+        at = non_dominated(scores.metrics)
+        found = Front(jax.tree.map(lambda leaf: np.array(leaf[at]), mapping), scores.metrics[at], scores.choice[at])
+        if self.front is not None:
+            found = jax.tree.map(_joined, self.front, found)
+        best = non_dominated(found.scores)
+        self.front = jax.tree.map(lambda leaf: np.asarray(leaf)[best], found)
 
     def _add_failures(self, mapping: Mapping, scores: Scores) -> None:
         bad = np.flatnonzero(~scores.valid)
@@ -84,6 +98,10 @@ class Tally:
             for (level, code), count in self.at_levels.most_common()
             if count
         }
+
+
+def _joined(old: Any, new: Any) -> np.ndarray:
+    return np.concatenate([old, new])
 
 
 def one_of(mapping: Mapping, at: int) -> Mapping:
