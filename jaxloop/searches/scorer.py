@@ -17,7 +17,7 @@ from ..run.grid import GridRunner, make_runner
 from ..spec.design import Design
 from ..status import Status
 from ..sweeps.axes import MAPPING
-from ..sweeps.fields import DERIVED, derive, kernel_fields
+from ..sweeps.fields import DERIVED, SHORT, check_fields, derive, kernel_fields
 from ..sweeps.plan import Plan, make_plan
 from ..sweeps.values import axis_error
 from .objectives import Metric, required
@@ -163,7 +163,8 @@ def make_scorer(
     for name in choose:
         if name in over:
             raise axis_error(str(name), "the axis is chosen and varied at once", "give it once")
-    fields = tuple(dict.fromkeys((*required(metrics), *limits, "status", "violation")))
+    limits = {SHORT.get(name, name): bound for name, bound in limits.items()}
+    fields = check_fields((*required(metrics), *limits, "status", "violation"))
     plan = make_plan(design, {**choose, **over}, space, conventions, dtype, fields, False, 1)
     smooth = partial(make_plan, design, {**choose, **over}, space, SMOOTH, np.float32, fields, False, 1)
     chosen = tuple(range(1, 1 + len(choose)))

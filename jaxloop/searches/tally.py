@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -66,11 +67,11 @@ class Tally:
 
     def _add_to_front(self, mapping: Mapping, scores: Scores) -> None:
         at = non_dominated(scores.metrics)
-        found = Front(jax.tree.map(lambda leaf: np.array(leaf[at]), mapping), scores.metrics[at], scores.choice[at])
+        found = Front(jax.tree.map(partial(_rows, at=at), mapping), scores.metrics[at], scores.choice[at])
         if self.front is not None:
-            found = jax.tree.map(_joined, self.front, found)
-        best = non_dominated(found.scores)
-        self.front = jax.tree.map(lambda leaf: np.asarray(leaf)[best], found)
+            found: Front = jax.tree.map(_joined, self.front, found)
+        best = non_dominated(np.asarray(found.scores))
+        self.front = jax.tree.map(partial(_rows, at=best), found)
 
     def _add_failures(self, mapping: Mapping, scores: Scores) -> None:
         bad = np.flatnonzero(~scores.valid)
@@ -84,7 +85,7 @@ class Tally:
             codes, counts = np.unique(scores.violation[bad, column], return_counts=True)
             for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
                 self.at_levels[level, code] += count if code else 0
-        reasons = sum(((scores.status[bad] & bit) != 0).astype(int) for bit in _WORDS)
+        reasons = np.stack([(scores.status[bad] & bit) != 0 for bit in _WORDS]).sum(axis=0)
         at = int(np.argmin(reasons))
         if reasons[at] < self._nearest_reasons:
             self._nearest_reasons, self.nearest = int(reasons[at]), one_of(mapping, int(bad[at]))
@@ -98,6 +99,10 @@ class Tally:
             for (level, code), count in self.at_levels.most_common()
             if count
         }
+
+
+def _rows(leaf: Any, at: np.ndarray) -> np.ndarray:
+    return np.asarray(leaf)[at]
 
 
 def _joined(old: Any, new: Any) -> np.ndarray:
