@@ -22,7 +22,7 @@ from ..kernel.evaluate import evaluate
 from ..program import Mapping, Program, Structure
 from ..result import own_axes
 from .batch import correct_links, lane_bytes, precision
-from .executables import count_trace, interruptible, make_room, on_crowding
+from .executables import count_trace, interruptible, make_room, on_crowding, quick_options
 
 ROW = 128
 """Points along the last lane axis of a chunk: enough to fill vector registers many times over."""
@@ -36,6 +36,9 @@ MOST_LANES = {"cpu": 1024}
 
 ACCELERATOR_LANES = 2**17
 """The same elsewhere; the memory may allow fewer."""
+
+FEW = 2**12
+"""Points up to which a quick compilation saves more time than the slower executable costs."""
 
 MEMORY_SHARE = 0.25
 """Of a device's memory that the temporaries of one call may take."""
@@ -61,13 +64,15 @@ class GridRunner:
     """Evaluates blocks of a grid, all of them with one executable.
 
     **Attributes:** `fields` of `Evaluation`; `chunk`: points of one call and device along each lane axis; `mesh`:
-    devices with one axis, which share every call along the first lane axis.
+    devices with one axis, which share every call along the first lane axis; `is_quick`: the compiler takes less time,
+    the executable more.
     """
 
     dtype: np.dtype
     fields: tuple[str, ...]
     chunk: Place
     mesh: Mesh
+    is_quick: bool = False
 
     def run(
         self, program: Program, mapping: Mapping, shape: Place, advance: Callable[[int], None] = lambda points: None
@@ -124,7 +129,7 @@ class GridRunner:
         while True:
             arguments = [self._argument(leaf) for leaf in leaves]
             wanted = tuple(dict.fromkeys((*self.fields, "needs_enumeration")))
-            key = (layout, tuple((a.shape, a.dtype) for a in arguments), wanted, self.chunk, self.mesh)
+            key = (layout, tuple((a.shape, a.dtype) for a in arguments), wanted, self.chunk, self.mesh, self.is_quick)
             if key in _EXECUTABLES:
                 return _EXECUTABLES[key]
             make_room()
@@ -161,21 +166,28 @@ class GridRunner:
             result = {name: _specification(len(own_axes(name)), axes, True) for name in wanted}
             function = jax.shard_map(points, mesh=self.mesh, in_specs=(given,), out_specs=result, check_vma=False)
         options: Any = {"xla_cpu_multi_thread_eigen": False} if self._platform == "cpu" else None
+        if self.is_quick:
+            options = quick_options()
         with precision(self.dtype):
             return jax.jit(function, compiler_options=options).lower(arguments).compile()
 
 
 def make_runner(
-    structure: Structure, dtype: np.dtype, fields: tuple[str, ...], shape: Place, mesh: Mesh | None
+    structure: Structure,
+    dtype: np.dtype,
+    fields: tuple[str, ...],
+    shape: Place,
+    mesh: Mesh | None,
+    points: int | None = None,
 ) -> GridRunner:
-    """A runner for blocks of up to `shape` points."""
+    """A runner for blocks of up to `shape` points. `points`: in all, None if there may be many."""
     mesh = mesh or default_mesh()
     platform = mesh.devices.flat[0].platform
     most = MOST_LANES.get(platform, ACCELERATOR_LANES)
     if platform == "cpu":
         fitting = CHUNK_BYTES // lane_bytes(structure, dtype.itemsize)
         most = min(most, 2 ** int(math.log2(max(fitting, 32))))
-    return GridRunner(dtype, fields, chunk_shape(shape, most, mesh.size), mesh)
+    return GridRunner(dtype, fields, chunk_shape(shape, most, mesh.size), mesh, points is not None and points <= FEW)
 
 
 def chunk_shape(shape: Place, lanes: int, devices: int = 1) -> Place:

@@ -47,6 +47,25 @@ class Limits(eqx.Module):
         return self.least + self.rest * jnp.where(self.may, share, 0.0)
 
 
+def excess(program: Program, result: Evaluation) -> Any:
+    """Logarithms of what levels and meshes are exceeded by, summed. [*lane axes]"""
+    words = result.tile_words if program.sparse is None else result.stored_words
+    demands = [(words.sum(axis=1), result.capacity_words)]
+    if program.sparse is not None:
+        demands.append((result.metadata_bits.sum(axis=1), result.capacity_bits))
+    demands += [(result.instances_x, program.mesh_x), (result.instances_y, program.mesh_y)]
+    demands += [
+        (result.compute_x[None], program.compute_mesh_x[None]),
+        (result.compute_y[None], program.compute_mesh_y[None]),
+    ]
+    excess = 0.0
+    for demand, limit in demands:
+        known = jnp.isfinite(limit) & (limit > 0.0)
+        ratio = jnp.maximum(demand, 1e-6) / jnp.where(known, limit, 1.0)
+        excess = excess + jnp.where(known, jax.nn.relu(jnp.log(ratio)), 0.0).sum(axis=0)
+    return excess
+
+
 @dataclass(frozen=True, eq=False)
 class Relaxed:
     """**Attributes:** `plan`: mappings first, then scenarios, under conventions without rounding; `metric`: what is
@@ -120,30 +139,12 @@ class Relaxed:
         values = {name: getattr(result, name) for name in Evaluation.__dataclass_fields__ if name != "context"}
         values = {name: self._points_first(value, axes) for name, value in values.items() if value is not None}
         values |= derive(values, wanted)
-        metric = jnp.log(jnp.maximum(self.metric.of(values), 1e-30)) + PENALTY * self._excess(program, result)
+        metric = jnp.log(jnp.maximum(self.metric.of(values), 1e-30)) + PENALTY * excess(program, result)
         lanes = metric.shape[0]
         return self.aggregate(metric.reshape((lanes, -1)), axis=1)
 
     def _points_first(self, value: Any, axes: int) -> Any:
         return jnp.moveaxis(value, range(-axes, 0), range(axes))
-
-    def _excess(self, program: Program, result: Evaluation) -> Any:
-        """Logarithms of what levels and meshes are exceeded by, summed. [*lane axes]"""
-        words = result.tile_words if program.sparse is None else result.stored_words
-        demands = [(words.sum(axis=1), result.capacity_words)]
-        if program.sparse is not None:
-            demands.append((result.metadata_bits.sum(axis=1), result.capacity_bits))
-        demands += [(result.instances_x, program.mesh_x), (result.instances_y, program.mesh_y)]
-        demands += [
-            (result.compute_x[None], program.compute_mesh_x[None]),
-            (result.compute_y[None], program.compute_mesh_y[None]),
-        ]
-        excess = 0.0
-        for demand, limit in demands:
-            known = jnp.isfinite(limit) & (limit > 0.0)
-            ratio = jnp.maximum(demand, 1e-6) / jnp.where(known, limit, 1.0)
-            excess = excess + jnp.where(known, jax.nn.relu(jnp.log(ratio)), 0.0).sum(axis=0)
-        return excess
 
 
 _STEPS: dict[Any, Callable[..., Any]] = {}

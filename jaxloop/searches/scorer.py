@@ -55,7 +55,7 @@ class Scorer:
 
     **Attributes:** `plan`: mappings, alternatives (`choose`) and scenarios (`over`) as dimensions; `choices`,
     `scenarios`: the numbers of the latter two; `aggregate`: over scenarios; `limits`: upper bounds of results;
-    `make_smooth`: the plan under conventions without rounding.
+    `make_smooth`: the plan under conventions without rounding; `expected`: mappings that will be evaluated at most.
     """
 
     space: MapSpace
@@ -67,6 +67,7 @@ class Scorer:
     limits: Dict[str, float]
     mesh: Mesh | None
     make_smooth: Callable[[], Plan]
+    expected: int
 
     @cached_property
     def descent(self) -> Descent:
@@ -79,7 +80,9 @@ class Scorer:
     def _runner(self) -> GridRunner:
         lanes = [int(np.prod([self._extent(d, LANES) for d in dims])) for dims in self.plan.lane_axes]
         wanted = kernel_fields(self.plan.fields)
-        return make_runner(self.plan.lowered.program.structure, self.plan.dtype, wanted, tuple(lanes), self.mesh)
+        structure, few = self.plan.lowered.program.structure, min(self.expected, self.space.size)
+        points = few * int(np.prod(self.plan.shape[1:], dtype=float))
+        return make_runner(structure, self.plan.dtype, wanted, tuple(lanes), self.mesh, points)
 
     def _extent(self, d: int, mappings: int) -> int:
         dimension = self.plan.dimensions[d]
@@ -156,6 +159,7 @@ def make_scorer(
     conventions: Conventions,
     dtype: Any,
     mesh: Mesh | None,
+    expected: int | None = None,
 ) -> Scorer:
     """**Raises:** `SpecError` for axes and values that make no sense, and for what is not modeled."""
     if aggregate not in AGGREGATES:
@@ -167,9 +171,10 @@ def make_scorer(
     fields = check_fields((*required(metrics), *limits, "status", "violation"))
     plan = make_plan(design, {**choose, **over}, space, conventions, dtype, fields, False, 1)
     smooth = partial(make_plan, design, {**choose, **over}, space, SMOOTH, np.float32, fields, False, 1)
+    expected = space.size if expected is None else expected
     chosen = tuple(range(1, 1 + len(choose)))
     varied = tuple(range(1 + len(choose), len(plan.dimensions)))
-    return Scorer(space, plan, metrics, chosen, varied, aggregate, limits, mesh, smooth)
+    return Scorer(space, plan, metrics, chosen, varied, aggregate, limits, mesh, smooth, expected)
 
 
 def evaluate_at(scorer: Scorer, mapping: Mapping | None, choice: int) -> Evaluation:

@@ -70,12 +70,14 @@ def search(
     """
     space = MapSpace(design) if space is None else space
     metrics = _metrics(design, objective)
-    axes = {"choose": choose or {}, "over": over or {}, "aggregate": aggregate, "limits": limits or {}}
-    scorer = make_scorer(design, space, metrics, conventions=conventions, dtype=dtype, mesh=mesh, **axes)
     name = _method(method, space, isinstance(objective, Pareto), bool(choose))
+    limit = _budget(budget, name)
+    axes = {"choose": choose or {}, "over": over or {}, "aggregate": aggregate, "limits": limits or {}}
+    axes |= {"conventions": conventions, "dtype": dtype, "mesh": mesh, "expected": limit.evaluations}
+    scorer = make_scorer(design, space, metrics, **axes)
     levels = (design.architecture.compute.name, *(level.name for level in design.architecture.levels))
     tally = Tally(len(metrics), levels, keeps_front=isinstance(objective, Pareto))
-    run = Search(scorer, tally, _budget(budget, name), batch, tell or (lambda _: None))
+    run = Search(scorer, tally, limit, batch, tell or (lambda _: None))
     chosen = METHODS[name](space, seed, len(metrics) if tally.keeps_front else 1)
     keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), _definition(scorer, name, seed))
     found = None if keeper is None else keeper.load()
