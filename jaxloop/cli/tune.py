@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 @click.option("--limit", "limits", metavar="RESULT=MOST", multiple=True, help="What must not be exceeded, as area=1e6.")
 @click.option("--objective", default="edp", show_default=True, help="edp, energy, delay, area, ...")
 @click.option("--steps", type=click.IntRange(min=1), default=200, show_default=True, help="Of the optimizer (Adam).")
-@click.option(
-    "--starts", type=click.IntRange(min=1), default=16, show_default=True, help="Random starts, side by side."
-)
+@click.option("--starts", type=click.IntRange(min=1), default=16, show_default=True, help="Random starts.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON ('-': to the standard output).")

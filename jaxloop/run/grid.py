@@ -21,15 +21,15 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ..kernel.evaluate import evaluate
 from ..program import Mapping, Program, Structure
 from ..result import own_axes
-from .batch import correct_links, lane_bytes, precision
+from .batch import chunk_lanes, correct_links, precision
 from .executables import count_trace, interruptible, make_room, on_crowding, quick_options
 
 ROW = 128
 """Points along the last lane axis of a chunk: enough to fill vector registers many times over."""
 
-CHUNK_BYTES = 2**23
-"""Temporaries of a chunk on a CPU by the estimate of `lane_bytes`. In a grid most of them are shared along an axis, so
-that about a quarter is there; they stay in a core's second-level cache. Measured (benchmarks/README.md)."""
+SHARING = 4
+"""How many times as many points as unrelated ones fill a core's second-level cache where there are several lane axes:
+most temporaries are then shared along one of them. Measured (benchmarks/README.md)."""
 
 MOST_LANES = {"cpu": 1024}
 """Points of one call at most, by platform."""
@@ -111,6 +111,11 @@ class GridRunner:
         moved = iter(jax.device_put(arrays, shardings))
         return [(extent, {at: next(moved) for at in parts}) for extent, parts in cut]
 
+    def compiled(self, program: Program, mapping: Mapping) -> Any:
+        """The executable for such leaves, as JAX's ahead-of-time compilation gives it: for analyses."""
+        with precision(self.dtype):
+            return self._executable(*jax.tree.flatten((program, mapping)))
+
     @property
     def _platform(self) -> str:
         return self.mesh.devices.flat[0].platform
@@ -185,8 +190,7 @@ def make_runner(
     platform = mesh.devices.flat[0].platform
     most = MOST_LANES.get(platform, ACCELERATOR_LANES)
     if platform == "cpu":
-        fitting = CHUNK_BYTES // lane_bytes(structure, dtype.itemsize)
-        most = min(most, 2 ** int(math.log2(max(fitting, 32))))
+        most = min(most, chunk_lanes(structure, dtype.itemsize) * (SHARING if len(shape) > 1 else 1))
     return GridRunner(dtype, fields, chunk_shape(shape, most, mesh.size), mesh, points is not None and points <= FEW)
 
 
