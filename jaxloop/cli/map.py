@@ -89,13 +89,15 @@ def map_command(files: tuple[str, ...], **options: Any) -> None:
 def _search(design: "Design", files: tuple[str, ...], options: dict[str, Any]) -> "SearchResult":
     from ..report.search_progress import Live
     from ..searches import Budget, MapSpace, search
-    from ..searches.search import SMALL
+    from ..searches.search import is_searched_completely
 
     space = MapSpace(design)
     show_warnings(space.warnings)
     click.echo(space.summary())
     budget, seconds = options["budget"], options["seconds"]
-    is_whole = options["method"] == "exhaustive" or (options["method"] is None and space.size <= SMALL)
+    is_whole = options["method"] == "exhaustive" or (
+        options["method"] is None and is_searched_completely(space, budget or DEFAULT_EVALUATIONS)
+    )
     if budget is None and seconds is None and not is_whole:
         budget = DEFAULT_EVALUATIONS
     total = min(space.size, budget) if is_whole and budget is not None else space.size if is_whole else budget

@@ -53,8 +53,8 @@ def search(
     - `objective`: what to minimize: a name (`edp`, `energy`, `delay`, `ed2p`, `area`, `last-level-accesses`,
       `accesses-N`, `ordered-accesses`, any scalar result), a list of names of which the first that differs by more than
       0.1 % decides, a `Metric`, or a `Pareto` of names for a front; None for the `mapper` section's, or `edp`.
-    - `method`: `exhaustive`, `random`, `population` or `gradient`; None for exhaustive if the space is small, else
-      population.
+    - `method`: `exhaustive`, `random`, `population` or `gradient`; None for exhaustive if the space is small or the
+      budget covers it, else population.
     - `budget`: evaluations, or a `Budget`. Results of a budget of evaluations do not depend on `batch` or `mesh`.
     - `choose`: axes as of `sweep` (formats, SAFs, hardware) of which the best combination is chosen for each mapping.
     - `over`: axes as of `sweep` (densities, layers as a tuple of axes with rows) over which one mapping must be good;
@@ -70,7 +70,7 @@ def search(
     """
     space = MapSpace(design) if space is None else space
     metrics = _metrics(design, objective)
-    name = _method(method, space, isinstance(objective, Pareto), bool(choose))
+    name = _method(method, space, budget, isinstance(objective, Pareto), bool(choose))
     limit = _budget(budget, name)
     axes = {"choose": choose or {}, "over": over or {}, "aggregate": aggregate, "limits": limits or {}}
     axes |= {"conventions": conventions, "dtype": dtype, "mesh": mesh, "expected": limit.evaluations}
@@ -95,9 +95,15 @@ def _metrics(design: Design, objective: Any) -> tuple[Metric, ...]:
     return read_metrics(design, objective)
 
 
-def _method(given: str | None, space: MapSpace, is_front: bool, has_choice: bool) -> str:
+def is_searched_completely(space: MapSpace, evaluations: int | None) -> bool:
+    """Whether all mappings are evaluated where no method is named: small spaces, and those that the budget covers."""
+    return space.size <= (SMALL if evaluations is None else evaluations)
+
+
+def _method(given: str | None, space: MapSpace, budget: int | Budget | None, is_front: bool, has_choice: bool) -> str:
     """**Raises:** `SpecError` for what no method does."""
-    name = given or ("exhaustive" if space.size <= SMALL else "population")
+    evaluations = budget.evaluations if isinstance(budget, Budget) else budget
+    name = given or ("exhaustive" if is_searched_completely(space, evaluations) else "population")
     if name not in METHODS:
         raise axis_error("method", f'no method "{name}"', nearest(name, METHODS))
     if is_front and name == "gradient":
