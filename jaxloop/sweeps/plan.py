@@ -105,14 +105,15 @@ class Plan:
     def arrays(self, box: Box) -> tuple[Program, Mapping, tuple[int, ...]]:
         """Program and mapping with one trailing lane axis per entry of `lane_axes`, and the number of points along
         each."""
-        indices, shape = self._indices(box)
+        indices, lanes = self._indices(box)
         values = {axis.name: axis.values[indices[d]] for d, dim in enumerate(self.dimensions) for axis in dim.axes}
-        program = self._variants(indices, len(shape))
+        program = self._variants(indices, len(lanes))
         groups: dict[str, dict[str, np.ndarray]] = {"hardware": {}, "rank": {}, "density": {}}
         for axis in (axis for dimension in self.dimensions for axis in dimension.axes if axis.kind in groups):
             groups[axis.kind][axis.key] = values[axis.name]
-        program = override(self.lowered, groups["hardware"], groups["rank"], shape, groups["density"], start=program)
-        return program, self._mappings(indices, box, len(shape)), shape
+        program = override(self.lowered, groups["hardware"], groups["rank"], lanes, groups["density"], start=program)
+        shape = tuple(math.prod(box[d].stop - box[d].start for d in dims) for dims in self.lane_axes)
+        return program, self._mappings(indices, box, len(lanes)), shape
 
     def unflatten(self, values: np.ndarray, box: Box) -> np.ndarray:
         """[*lane axes, *own] -> [*dimensions, *own]"""
@@ -123,14 +124,16 @@ class Plan:
         return np.moveaxis(split, range(len(order)), order)
 
     def _indices(self, box: Box) -> tuple[dict[int, np.ndarray], tuple[int, ...]]:
-        """The index along each dimension at every point, of 1 along the lane axes on which it does not depend."""
+        """The index along each dimension at every point, of 1 along the lane axes on which it does not depend, and the
+        number of lanes along each. A single point at the edge of the grid counts twice: with one lane it would look
+        like what does not vary, and need another executable."""
         count, indices, shape = len(self.lane_axes), {}, []
-        for place, dims in enumerate(self.lane_axes):
+        for place, (dims, full) in enumerate(zip(self.lane_axes, self.lane_shape, strict=True)):
             extents = [box[d].stop - box[d].start for d in dims]
-            shape.append(math.prod(extents))
+            shape.append(max(math.prod(extents), min(full, 2)))
             for d, along in zip(dims, np.indices(extents), strict=True):
                 lanes = [shape[-1] if place == axis else 1 for axis in range(count)]
-                indices[d] = (along.reshape(-1) + box[d].start).reshape(lanes)
+                indices[d] = (np.resize(along.reshape(-1), shape[-1]) + box[d].start).reshape(lanes)
         return indices, tuple(shape)
 
     def _variants(self, indices: dict[int, np.ndarray], axes: int) -> Program:
