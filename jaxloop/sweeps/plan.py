@@ -211,6 +211,9 @@ def make_plan(
     if len(designs) > MOST_VARIANTS:
         raise axis_error("sparse", f"{len(designs)} combinations of formats and SAFs", f"vary {MOST_VARIANTS} at most")
     values = {kind: _values(dimensions, kind) for kind in ("hardware", "rank", "density")}
+    for rank, sizes in values["rank"].items():
+        if not (np.isfinite(sizes) & (sizes == np.floor(sizes)) & (sizes >= 1.0)).all():
+            raise axis_error(f"rank.{rank}", "a size is no whole number of at least 1", "give whole numbers")
     largest = {rank: int(sizes.max()) for rank, sizes in values["rank"].items()}
     lowered = lower_variants(designs, conventions, dtype=dtype, largest=largest, densities=values["density"])
     _check_values(lowered, values)
@@ -251,9 +254,6 @@ def _check_values(lowered: Lowered, values: dict[str, dict[str, np.ndarray]]) ->
     one = replace(lowered, program=jax.tree.map(lambda leaf: leaf[..., 0], lowered.program))
     for key, array in values["hardware"].items():
         override(one, {key: array}, None, (len(array),))
-    for rank, array in values["rank"].items():
-        if (array != np.floor(array)).any() or array.min() < 1.0:
-            raise axis_error(f"rank.{rank}", "sizes are whole numbers of at least 1")
 
 
 def _block(shape: tuple[int, ...], points: int) -> tuple[int, ...]:

@@ -71,6 +71,8 @@ def sweep(
     if np.dtype(dtype) == np.float32 and conventions.integer_counts:
         raise ValueError("conventions with integer counts need float64: single precision cannot hold the counts")
     reductions = _reductions(reduce)
+    if reduce is not None and not reductions:
+        raise ValueError("reduce= names no reduction")
     wanted = check_fields(tuple(n for r in reductions.values() for n in r.fields) if reductions else tuple(fields))
     if not wanted:
         raise ValueError("fields= names no result")
