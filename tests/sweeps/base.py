@@ -16,7 +16,8 @@ from jaxloop.run.executables import compilations
 from jaxloop.sweeps import plan
 from tests.sparse_examples import EXAMPLES, INNER, OUTER, QUARTER_AND_HALF, ROWS, Example
 
-FIELDS = ("cycles", "energy_pj", "area_um2", "valid")
+RESULTS = ("cycles", "energy_pj", "area_um2")
+FIELDS = (*RESULTS, "valid")
 """Of the sweeps of `grid`: one executable serves them and their reductions."""
 
 SPARSE = Example(OUTER, INNER, QUARTER_AND_HALF, formats=ROWS, actions={"Buffer": ("skipping B<-A",)}, compute="gating")
