@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .. import __version__
-from .._errors import Diagnostics
+from .._errors import Diagnostics, Place
 from ..conventions import Conventions
 from ..lower import Lowered, check_mapping, check_nest, lower_mapping
 from ..lower.override import override
@@ -228,6 +228,8 @@ def make_plan(
     for variant in designs:
         check_nest(nest if isinstance(nest, LoopNest) else sample, variant, conventions, report)
     report.raise_if_errors()
+    if values["density"] and not any(variant.sparse.has_effect for variant in designs):
+        report.warn(Place("", 0, "over"), "densities have no effect: the design has no sparse optimizations")
     lowered = replace(lowered, warnings=(*lowered.warnings, *dict.fromkeys(report.warnings)))
     block = _block(tuple(d.size for d in dimensions), max(1, min(BLOCK_POINTS, BLOCK_BYTES // bytes_per_point)))
     lanes = _lane_axes(dimensions, block)

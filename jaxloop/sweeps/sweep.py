@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 import xarray as xr
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from .._errors import Diagnostic, Place, SpecError
@@ -62,7 +63,7 @@ def sweep(
     - `reduce`: `Best`, `Pareto`, `Histogram`: what to keep in place of all points; several by name.
     - `out`: a Zarr group to write, block by block. The same sweep again computes what is missing in it.
     - `mesh`: devices along one axis; None for all of this process. Results do not depend on it. Under
-      `jax.distributed` each process computes and writes its own blocks of `out`.
+      `jax.distributed` each process computes and writes its own blocks of `out`, and waits for the others.
     - `progress`: True for a bar on the standard error; or a function of the points done and of all points.
 
     **Returns:** an `xarray.Dataset` with a dimension per axis (`a+b` for axes that vary together), coordinates and
@@ -123,6 +124,8 @@ def _all_points(plan: Plan, path: Path | None, mesh: Mesh | None, bar: Any) -> x
     bar.advance(sum(_points(plan, number) for number in numbers if number not in waiting), True)
     with _explained(path, _KEPT):
         compute(plan, missing, store.write, mesh, bar.advance)
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices(f"{path} is complete")
     return store.open()
 
 
