@@ -26,8 +26,8 @@ def environment(cache: Path | None, devices: int = 1) -> dict[str, str]:
 
 def start(*arguments: object, cache: Path | None = None, devices: int = 1) -> "subprocess.Popen[str]":
     command = [sys.executable, *map(str, arguments)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, cwd=ROOT, env=environment(cache, devices), **pipes)
+    pipe, env = subprocess.PIPE, environment(cache, devices)
+    return subprocess.Popen(command, text=True, cwd=ROOT, env=env, stdout=pipe, stderr=pipe)
 
 
 def finish(process: "subprocess.Popen[str]") -> str:

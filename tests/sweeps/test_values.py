@@ -148,7 +148,8 @@ def test_wrong_values(case: str, nothing_runs: None):
 
 
 def test_lengths_that_differ(nothing_runs: None):
-    for options in ({"zipped": True}, {"zipped": True, "mappings": mappings()}):
+    choices: list[dict[str, Any]] = [{"zipped": True}, {"zipped": True, "mappings": mappings()}]
+    for options in choices:
         with pytest.raises(jl.SpecError, match=r"different lengths \(.*density.A: 2, density.B: 3\) \(make them equal"):
             jl.sweep(sparse_design(), {"density.A": [0.1, 0.2], "density.B": [0.1, 0.2, 0.3]}, **options)
 
