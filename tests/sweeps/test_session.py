@@ -2,6 +2,8 @@
 xarray, and again by hand."""
 
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import xarray as xr
 
 import jaxloop as jl
 from benchmarks.cases import random_mappings
-from tests.sweeps.base import one_mapping
+from tests.sweeps.base import assert_same_bytes, one_mapping
 from tests.sweeps.processes import ROOT
 
 COUNT = 1000
@@ -49,10 +51,11 @@ def batch() -> jl.Mapping:
     return jl.Mapping(**{n: np.concatenate([getattr(own, n)[None], getattr(drawn, n)[chosen]]) for n in names})
 
 
-def swept(batch: jl.Mapping, reduce: jl.Best | None = None) -> xr.Dataset:
+def swept(batch: jl.Mapping, **options: Any) -> xr.Dataset:
+    size = options.pop("size", None)
     over = {"density.A": DENSITIES, "sparse": {name: design(name) for name in FORMATS}}
-    fixed = {name: [value] for name, value in HARDWARE.items()}
-    return jl.sweep(design("masks"), over | fixed, mappings=batch, reduce=reduce)
+    fixed = {name: [value] for name, value in (HARDWARE | ({"Buffer.size": size} if size is not None else {})).items()}
+    return jl.sweep(design("masks"), over | fixed, mappings=batch, **options)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +112,20 @@ def test_crossover(found: xr.Dataset, batch: jl.Mapping, quantity: str):
 
 def test_the_best_of_all(found: xr.Dataset, batch: jl.Mapping):
     """A reduction finds what xarray finds in everything."""
-    best = swept(batch, jl.Best("energy", per=("density.A", "sparse")))
+    best = swept(batch, reduce=jl.Best("energy", per=("density.A", "sparse")))
     energies = found.energy_pj.where(found.valid)
     np.testing.assert_array_equal(best.energy_pj, energies.min("mapping"))
     np.testing.assert_array_equal(best.mapping, energies.fillna(np.inf).argmin("mapping"))
+
+
+@pytest.mark.parametrize("size", [None, 0.0])
+def test_reductions_with_names_on_disk(batch: jl.Mapping, tmp_path: Path, size: float | None):
+    """Also where there is nothing: no mapping fits into a buffer without words."""
+    reductions = {"best": jl.Best("energy", k=2), "front": jl.Pareto(per="density.A")}
+    stored = swept(batch, reduce=reductions, out=tmp_path / "out.zarr", size=size)
+    again = swept(batch, reduce=reductions, out=tmp_path / "out.zarr", size=size)
+    for name, expected in swept(batch, reduce=reductions, size=size).items():
+        assert (expected.sizes.get("point", 0) > len(DENSITIES)) == (name == "front" and size is None)
+        for found in (stored[name], again[name]):
+            assert_same_bytes(found, expected)
+    assert bool(stored["best"].valid.all()) == (size is None)

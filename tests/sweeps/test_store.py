@@ -4,20 +4,17 @@ import json
 import os
 import resource
 import shutil
-import signal
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import xarray as xr
 
 import jaxloop as jl
 from jaxloop.sweeps import store
-from jaxloop.sweeps.checkpoint import Checkpoint
 from tests.sweeps.base import (
     FIELDS,
     GRID_POINTS,
@@ -28,6 +25,7 @@ from tests.sweeps.base import (
     small_blocks,
     without_sparse,
 )
+from tests.sweeps.disk import DAMAGES, Counting, again, chunks, contents
 
 
 @pytest.fixture(autouse=True)
@@ -47,37 +45,6 @@ def stored(tmp_path: Path) -> Path:
     path = tmp_path / "out.zarr"
     jl.sweep(**grid(), out=path)
     return path
-
-
-class Counting:
-    """A `progress` that knows how many points were there and how many were computed."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[int, int]] = []
-
-    def __call__(self, done: int, points: int) -> None:
-        self.told.append((done, points))
-
-    @property
-    def old(self) -> int:
-        return self.told[0][0]
-
-    @property
-    def computed(self) -> int:
-        return self.told[-1][0] - self.old
-
-
-def again(path: Path, **changes: Any) -> tuple[xr.Dataset, Counting]:
-    counting = Counting()
-    return jl.sweep(**(grid() | changes), out=path, progress=counting), counting
-
-
-def chunks(path: Path, field: str = "cycles") -> list[Path]:
-    return sorted(found for found in (path / field / "c").rglob("*") if found.is_file())
-
-
-def contents(path: Path) -> dict[str, bytes]:
-    return {str(found.relative_to(path)): found.read_bytes() for found in path.rglob("*") if found.is_file()}
 
 
 def test_stored_is_what_is_returned(truth: xr.Dataset, tmp_path: Path):
@@ -146,23 +113,6 @@ def test_missing_chunks_alone_are_computed(truth: xr.Dataset, stored: Path):
     found, counting = again(stored)
     assert counting.computed == sum(_points(stored, chunk) for chunk in lost)
     assert_same_bytes(found, truth)
-
-
-def flipped(data: bytes) -> bytes:
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 0x10]) + data[middle + 1 :]
-
-
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "flipped": flipped,
-    "first byte": lambda data: bytes([data[0] ^ 1]) + data[1:],
-    "last byte": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
-    "truncated": lambda data: data[: len(data) // 2],
-    "three bytes": lambda data: data[:3],
-    "empty": lambda data: b"",
-    "zeros": lambda data: bytes(len(data)),
-    "longer": lambda data: data + b"x",
-}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -279,16 +229,6 @@ def test_open_nothing(tmp_path: Path):
         jl.open_sweep(tmp_path / "nothing.zarr")
 
 
-@pytest.fixture
-def files_of_few_bytes() -> Iterator[Callable[[int], None]]:
-    """Makes writes beyond a size fail as they do on a full disk: partly, and with an `OSError`."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, handler)
-
-
 def test_full_disk(truth: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files_of_few_bytes: Any):
     """In the middle of a sweep: one error, whole chunks alone, and a rerun that completes."""
     path, write = tmp_path / "out.zarr", store.Store.write
@@ -320,90 +260,6 @@ def test_full_disk_at_the_start(tmp_path: Path, files_of_few_bytes: Any):
     finally:
         files_of_few_bytes(resource.RLIM_INFINITY)
     assert not list(tmp_path.iterdir())
-
-
-REDUCTIONS = {
-    "best": jl.Best("edp", k=3),
-    "front": jl.Pareto(per="Buffer.size"),
-    "one": jl.Histogram("cycles", "1,9,1e9"),
-}
-
-
-def test_full_disk_under_a_reduction(tmp_path: Path, files_of_few_bytes: Any):
-    files_of_few_bytes(30)
-    try:
-        with pytest.raises(OSError, match=r"cannot write .*out\.zarr: File too large \(check the path"):
-            again(tmp_path / "out.zarr", reduce=REDUCTIONS)
-    finally:
-        files_of_few_bytes(resource.RLIM_INFINITY)
-    assert not list(tmp_path.iterdir())
-
-
-def test_stored_reductions(tmp_path: Path):
-    path, memory = tmp_path / "out.zarr", jl.sweep(**grid(), reduce=REDUCTIONS)
-    first, counting = again(path, reduce=REDUCTIONS)
-    assert counting.computed == GRID_POINTS
-    assert list(tmp_path.iterdir()) == [path]
-    second, counting = again(path, reduce=REDUCTIONS)
-    assert not counting.told or counting.computed == 0
-    for name, expected in memory.items():
-        for found in (first[name], second[name], jl.open_sweep(path, name)):
-            assert_same_bytes(found, expected)
-    before = contents(path)
-    with pytest.raises(jl.SpecError, match=r"out\.zarr: there is another sweep: it differs in reduce \(give another"):
-        again(path, reduce=REDUCTIONS | {"best": jl.Best("edp", k=2)})
-    assert contents(path) == before
-
-
-@pytest.mark.parametrize("damage", [None, "truncated", "empty", "zeros", "flipped"])
-def test_reductions_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str | None):
-    """From the last block that was written down; from the start where that is damaged."""
-    path, memory = tmp_path / "out.zarr", jl.sweep(**grid(), reduce=REDUCTIONS)
-
-    def interrupting(done: int, points: int) -> None:
-        if done > points // 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        jl.sweep(**grid(), out=path, reduce=REDUCTIONS, progress=interrupting)
-    (checkpoint,) = tmp_path.iterdir()
-    if damage:
-        checkpoint.write_bytes(DAMAGES[damage](checkpoint.read_bytes()))
-    found, counting = again(path, reduce=REDUCTIONS)
-    assert counting.old == 0 if damage else 0.3 * GRID_POINTS < counting.old <= 0.6 * GRID_POINTS
-    for name, expected in memory.items():
-        assert_same_bytes(found[name], expected)
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_any_byte_of_a_checkpoint_may_be_wrong(tmp_path: Path):
-    """Then it is whole (where nothing depends on the byte), or nothing."""
-    checkpoint = Checkpoint.beside(tmp_path / "out", {"a": 1})
-    states = {"best": {"index": np.arange(9), "objective": np.linspace(0.1, 1, 9)}}
-    checkpoint.save(3, states)
-    data = checkpoint.path.read_bytes()
-    found = 0
-    for place in range(len(data)):
-        checkpoint.path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
-        loaded = checkpoint.load()
-        if loaded is not None:
-            found += 1
-            assert loaded[0] == 3 and all(np.array_equal(loaded[1]["best"][n], a) for n, a in states["best"].items())
-    assert found < len(data) / 2
-
-
-def test_a_checkpoint_of_another_sweep_is_not_taken(tmp_path: Path):
-    path = tmp_path / "out.zarr"
-
-    def interrupting(done: int, points: int) -> None:
-        if done > points // 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        jl.sweep(**grid(), out=path, reduce=jl.Best(k=2), progress=interrupting)
-    best, counting = again(path, reduce=jl.Best(k=3))
-    assert counting.old == 0
-    assert_same_bytes(best, jl.sweep(**grid(), reduce=jl.Best(k=3)))
 
 
 def test_what_a_dead_process_has_left_is_in_nobodys_way(truth: xr.Dataset, tmp_path: Path):
