@@ -51,7 +51,7 @@ def batch() -> jl.Mapping:
     return jl.Mapping(**{n: np.concatenate([getattr(own, n)[None], getattr(drawn, n)[chosen]]) for n in names})
 
 
-def swept(batch: jl.Mapping, **options: Any) -> xr.Dataset:
+def swept(batch: jl.Mapping, **options: Any) -> Any:
     size = options.pop("size", None)
     over = {"density.A": DENSITIES, "sparse": {name: design(name) for name in FORMATS}}
     fixed = {name: [value] for name, value in (HARDWARE | ({"Buffer.size": size} if size is not None else {})).items()}
