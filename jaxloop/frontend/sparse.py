@@ -17,6 +17,7 @@ from ..spec.sparse import (
     SparseOptimizations,
     SparseTarget,
     TensorFormat,
+    fitting_bits,
 )
 from .nodes import Map, Node, Scalar, Sequence
 from .schema import Kind, Reader
@@ -213,7 +214,7 @@ class SparseReader:
                 "raise `metadata_storage_width`, or write 0 for metadata that costs nothing",
             )
             return bits
-        fitting = next((wider for wider in range(bits, 2 * bits) if width % wider == 0), 2 * bits)
+        fitting = fitting_bits(bits, width)
         if fitting != bits:
             self._reader.warn(
                 map.place_of(key),

@@ -24,7 +24,7 @@ from ..program import (
 from ..spec.architecture import Storage
 from ..spec.density import Density, Distribution
 from ..spec.design import Design
-from ..spec.sparse import ActionKind, FormatRank, RankFormat, TensorFormat
+from ..spec.sparse import ActionKind, FormatRank, RankFormat, TensorFormat, fitting_bits
 from .costs import Costs
 from .masks import mask_leaves, mask_sizes
 
@@ -226,7 +226,7 @@ def word_bits(rank: FormatRank, level: Storage) -> tuple[int, int]:
     divisor of the metadata row as the reader does for the others (spec/sparse.md 2.1)."""
     default, width = level.metadata.word_bits, level.metadata.width
     if default and width % default:
-        default = next((wider for wider in range(default, 2 * default) if width % wider == 0), 2 * default)
+        default = fitting_bits(default, width)
     if rank.format is RankFormat.UB:
         return default, default
     metadata = 1 if rank.format is RankFormat.B else default

@@ -36,6 +36,11 @@ class FormatRank:
     flattened: tuple[tuple[str, ...], ...] = ()
 
 
+def fitting_bits(bits: int, row: int) -> int:
+    """Word bits as a metadata row of `row` bits can store them: raised to a divisor of it (spec/sparse.md 2.1)."""
+    return next((wider for wider in range(bits, 2 * bits) if row % wider == 0), 2 * bits)
+
+
 @dataclass(frozen=True, slots=True)
 class TensorFormat:
     """The representation of one tensor at one level, ranks outermost first."""

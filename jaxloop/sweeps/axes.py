@@ -31,6 +31,7 @@ _UNITS = {
     "energy": "pJ",
 }
 _KINDS = "density.TENSOR, rank.RANK, format.LEVEL.TENSOR, saf.LEVEL.TENSOR, saf.COMPUTE, sparse, LEVEL.ATTRIBUTE"
+_ROWS = "write rows with as many values as there are names"
 _EVERYTHING_TILED = ("mesh_x", "mesh_y")
 """Hardware that tiles may depend on; all other hardware comes after them."""
 
@@ -117,6 +118,8 @@ def _zipped(dimensions: list[Dimension]) -> Dimension:
 
 
 def _axes(design: Design, names: tuple[str, ...], given: Any) -> list[Axis]:
+    if not names:
+        raise axis_error("()", "the axis has no name", f"kinds: {_KINDS}")
     if len(names) == 1:
         return [_axis(design, names[0], given)]
     values = [given] * len(names) if isinstance(given, str) else list(given)
@@ -125,7 +128,7 @@ def _axes(design: Design, names: tuple[str, ...], given: Any) -> list[Axis]:
         return [_axis(design, name, given) for name in names]
     for row in values:
         if np.isscalar(row) or len(row) != len(names):
-            raise axis_error("+".join(names), f"{row!r} has not one value for each of {', '.join(names)}", "")
+            raise axis_error("+".join(names), f"{row!r} has not one value for each of {', '.join(names)}", _ROWS)
     return [_axis(design, name, column) for name, column in zip(names, zip(*values, strict=True), strict=True)]
 
 
@@ -152,11 +155,8 @@ def _axis(design: Design, name: str, given: Any) -> Axis:
         else:
             _known(name, level, levels, "level")
             _known(name, tensor, tensors, "tensor")
-            make = format_change if kind == "format" else None
-            changes = [
-                make(name, level, tensor, text) if make else saf_change(name, design, level, tensor, text)
-                for text in texts
-            ]
+            make = format_change if kind == "format" else saf_change
+            changes = [make(name, design, level, tensor, text) for text in texts]
         return Axis(name, "choice", key, np.asarray(texts, object), tuple(changes))
     level, _, attribute = name.rpartition(".")
     if not level or level not in (*levels, compute):

@@ -28,7 +28,7 @@ class Checkpoint:
         flat: dict[str, Any] = {
             f"{name}/{leaf}": array for name, state in states.items() for leaf, array in state.items()
         }
-        notes = json.dumps({"definition": self.definition, "done": done})
+        notes = json.dumps({"definition": self.definition, "done": done, "leaves": sorted(flat)})
         partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         try:
             with partial.open("wb") as file:
@@ -41,12 +41,12 @@ class Checkpoint:
         """The number of blocks done and the states; None where there is nothing, something damaged, or what another
         sweep has left."""
         try:
-            with np.load(self.path) as file:
-                notes = json.loads(str(file["notes"]))
-                flat = {name: file[name] for name in file.files if name != "notes"}
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            with self.path.open("rb") as file, np.load(file) as found:
+                notes = json.loads(str(found["notes"]))
+                flat = {name: found[name] for name in found.files if name != "notes"}
+        except (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile):
             return None
-        if notes["definition"] != self.definition:
+        if notes["definition"] != self.definition or notes["leaves"] != sorted(flat):
             return None
         states: dict[str, State] = {}
         for name, array in flat.items():

@@ -1,12 +1,14 @@
 """Values of the axes `format.LEVEL.TENSOR`, `saf.LEVEL.TENSOR` and `sparse`: changed sparse optimizations."""
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 from .._errors import nearest
 from ..spec.design import Design
 from ..spec.sparse import (
+    COMPRESSED,
     ActionKind,
     ActionOptimization,
     FormatRank,
@@ -15,6 +17,7 @@ from ..spec.sparse import (
     SparseOptimizations,
     SparseTarget,
     TensorFormat,
+    fitting_bits,
 )
 from .values import axis_error
 
@@ -31,15 +34,20 @@ SAF_FORMS = 'write "none", "file", or a kind with the tensors that it depends on
 Change = Callable[[SparseOptimizations], SparseOptimizations]
 
 
-def format_change(name: str, level: str, tensor: str, text: str) -> Change:
+def format_change(name: str, design: Design, level: str, tensor: str, text: str) -> Change:
     """The representation of a tensor at a level: rank formats outermost first, joined by `-`. The number in parentheses
     are the bits of a payload word (UOP) or of a metadata word (CP, B, RLE); without one the level's default applies.
+    As in files, they are raised to a divisor of the level's metadata row, which a `UserWarning` says.
 
-    **Raises:** `SpecError` for other text.
+    **Raises:** `SpecError` for other text, and for what files may not say either.
     """
     if text == AS_IN_FILES:
         return lambda sparse: sparse
-    ranks = () if text == NONE else tuple(_rank(name, part, text) for part in text.split("-"))
+    row = next(found.metadata.width for found in design.architecture.levels if found.name == level)
+    ranks = () if text == NONE else tuple(_rank(name, part, text, row) for part in text.split("-"))
+    compressed = [rank.format in COMPRESSED for rank in ranks]
+    if compressed != sorted(compressed):
+        raise axis_error(name, f'"{text}" has a compressed rank above an uncompressed one', "put UOP and UB outermost")
 
     def change(sparse: SparseOptimizations) -> SparseOptimizations:
         def replaced(target: SparseTarget) -> SparseTarget:
@@ -51,11 +59,22 @@ def format_change(name: str, level: str, tensor: str, text: str) -> Change:
     return change
 
 
-def _rank(name: str, part: str, text: str) -> FormatRank:
+def _rank(name: str, part: str, text: str, row: int) -> FormatRank:
+    """`row`: bits of the level's metadata row."""
     found = _RANK.fullmatch(part.strip())
     if found is None:
         raise axis_error(name, f'"{text}" is no representation format', FORMAT_FORMS)
     kind, bits = RankFormat(found[1].upper()), None if found[2] is None else int(found[2])
+    if kind is RankFormat.UB and bits is not None:
+        raise axis_error(name, f'"{text}": UB has no words of its own', "write UB without bits")
+    if kind is RankFormat.B and bits is None:
+        bits = 1
+    if bits is not None and bits > row:
+        raise axis_error(name, f'"{text}": {bits} bits do not fit a metadata row of {row} bits', "write fewer bits")
+    if bits is not None and bits != (fitting := fitting_bits(bits, row)):
+        told = f"over[{name!r}]: {bits} bits are raised to {fitting}, which divides the metadata row of {row} bits"
+        warnings.warn(told, stacklevel=2)
+        bits = fitting
     if kind is RankFormat.UOP:
         return FormatRank(kind, payload_word_bits=bits)
     return FormatRank(kind, metadata_word_bits=bits)
@@ -87,6 +106,8 @@ def _group(name: str, design: Design, tensor: str, part: str, text: str) -> Acti
         raise axis_error(name, f'"{text}" is no sparse acceleration feature', SAF_FORMS)
     leaders = tuple(leader.strip() for leader in (found[2] or "").split(",") if leader.strip())
     tensors = [known.name for known in design.einsum.tensors]
+    if tensor in leaders:
+        raise axis_error(name, f'"{text}" makes tensor "{tensor}" depend on itself', "name other tensors")
     for leader in leaders:
         if leader not in tensors:
             raise axis_error(name, f'no tensor "{leader}"', nearest(leader, tensors))

@@ -18,7 +18,9 @@ def coordinates(plan: Plan, fields: tuple[str, ...]) -> dict[str, xr.Variable]:
     sparse = plan.lowered.own.sparse
     named = labels(plan.lowered.names, 0 if sparse is None else sparse.format_ranks)
     for axis in dict.fromkeys(axis for field in fields for axis in axes_of(field)):
-        found[axis] = xr.Variable((axis,), named[axis], {"units": "", "long_name": axis.replace("_", " ")})
+        found[axis] = xr.Variable(
+            (axis,), _plain(np.asarray(named[axis])), {"units": "", "long_name": axis.replace("_", " ")}
+        )
     return found
 
 
@@ -44,7 +46,8 @@ def _of_dimension(dimension: Dimension) -> dict[str, xr.Variable]:
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
-    return values.astype(str) if values.dtype == object else values
+    """Texts as objects, which Zarr stores as `string`: it has no standard for texts of fixed length."""
+    return values.astype(object) if values.dtype.kind == "U" else values
 
 
 def attrs(plan: Plan) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .. import __version__
-from .._errors import Diagnostics
+from .._errors import Diagnostics, Place
 from ..conventions import Conventions
 from ..lower import Lowered, check_mapping, check_nest, lower_mapping
 from ..lower.override import override
@@ -108,14 +108,15 @@ class Plan:
     def arrays(self, box: Box, given: Mapping | None = None) -> tuple[Program, Mapping, tuple[int, ...]]:
         """Program and mapping with one trailing lane axis per entry of `lane_axes`, and the number of points along
         each. `given`: the mappings of the box, in place of those of the source."""
-        indices, shape = self._indices(box)
+        indices, lanes = self._indices(box)
         values = {axis.name: axis.values[indices[d]] for d, dim in enumerate(self.dimensions) for axis in dim.axes}
-        program = self._variants(indices, len(shape))
+        program = self._variants(indices, len(lanes))
         groups: dict[str, dict[str, np.ndarray]] = {"hardware": {}, "rank": {}, "density": {}}
         for axis in (axis for dimension in self.dimensions for axis in dimension.axes if axis.kind in groups):
             groups[axis.kind][axis.key] = values[axis.name]
-        program = override(self.lowered, groups["hardware"], groups["rank"], shape, groups["density"], start=program)
-        return program, self._mappings(indices, box, len(shape), given), shape
+        program = override(self.lowered, groups["hardware"], groups["rank"], lanes, groups["density"], start=program)
+        shape = tuple(math.prod(box[d].stop - box[d].start for d in dims) for dims in self.lane_axes)
+        return program, self._mappings(indices, box, len(lanes), given), shape
 
     def unflatten(self, values: np.ndarray, box: Box) -> np.ndarray:
         """[*lane axes, *own] -> [*dimensions, *own]"""
@@ -126,14 +127,16 @@ class Plan:
         return np.moveaxis(split, range(len(order)), order)
 
     def _indices(self, box: Box) -> tuple[dict[int, np.ndarray], tuple[int, ...]]:
-        """The index along each dimension at every point, of 1 along the lane axes on which it does not depend."""
+        """The index along each dimension at every point, of 1 along the lane axes on which it does not depend, and the
+        number of lanes along each. A single point at the edge of the grid counts twice: with one lane it would look
+        like what does not vary, and need another executable."""
         count, indices, shape = len(self.lane_axes), {}, []
-        for place, dims in enumerate(self.lane_axes):
+        for place, (dims, full) in enumerate(zip(self.lane_axes, self.lane_shape, strict=True)):
             extents = [box[d].stop - box[d].start for d in dims]
-            shape.append(math.prod(extents))
+            shape.append(max(math.prod(extents), min(full, 2)))
             for d, along in zip(dims, np.indices(extents), strict=True):
                 lanes = [shape[-1] if place == axis else 1 for axis in range(count)]
-                indices[d] = (along.reshape(-1) + box[d].start).reshape(lanes)
+                indices[d] = (np.resize(along.reshape(-1), shape[-1]) + box[d].start).reshape(lanes)
         return indices, tuple(shape)
 
     def _variants(self, indices: dict[int, np.ndarray], axes: int) -> Program:
@@ -211,6 +214,9 @@ def make_plan(
     if len(designs) > MOST_VARIANTS:
         raise axis_error("sparse", f"{len(designs)} combinations of formats and SAFs", f"vary {MOST_VARIANTS} at most")
     values = {kind: _values(dimensions, kind) for kind in ("hardware", "rank", "density")}
+    for rank, sizes in values["rank"].items():
+        if not (np.isfinite(sizes) & (sizes == np.floor(sizes)) & (sizes >= 1.0)).all():
+            raise axis_error(f"rank.{rank}", "a size is no whole number of at least 1", "give whole numbers")
     largest = {rank: int(sizes.max()) for rank, sizes in values["rank"].items()}
     lowered = lower_variants(designs, conventions, dtype=dtype, largest=largest, densities=values["density"])
     _check_values(lowered, values)
@@ -225,6 +231,8 @@ def make_plan(
     for variant in designs:
         check_nest(nest if isinstance(nest, LoopNest) else sample, variant, conventions, report)
     report.raise_if_errors()
+    if values["density"] and not any(variant.sparse.has_effect for variant in designs):
+        report.warn(Place("", 0, "over"), "densities have no effect: the design has no sparse optimizations")
     lowered = replace(lowered, warnings=(*lowered.warnings, *dict.fromkeys(report.warnings)))
     block = _block(tuple(d.size for d in dimensions), max(1, min(BLOCK_POINTS, BLOCK_BYTES // bytes_per_point)))
     lanes = _lane_axes(dimensions, block)
@@ -251,9 +259,6 @@ def _check_values(lowered: Lowered, values: dict[str, dict[str, np.ndarray]]) ->
     one = replace(lowered, program=jax.tree.map(lambda leaf: leaf[..., 0], lowered.program))
     for key, array in values["hardware"].items():
         override(one, {key: array}, None, (len(array),))
-    for rank, array in values["rank"].items():
-        if (array != np.floor(array)).any() or array.min() < 1.0:
-            raise axis_error(f"rank.{rank}", "sizes are whole numbers of at least 1")
 
 
 def _block(shape: tuple[int, ...], points: int) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -294,9 +296,24 @@ def _score(objective: Objective, values: Values) -> np.ndarray:
 def _label(objective: Objective) -> str:
     if isinstance(objective, str):
         return objective
-    code = getattr(objective, "__code__", None)
-    body = b"" if code is None else code.co_code + repr(code.co_consts).encode()
-    return f"{getattr(objective, '__qualname__', type(objective).__name__)} {hashlib.sha256(body).hexdigest()[:16]}"
+    name = getattr(objective, "__qualname__", type(objective).__name__)
+    return f"{name} {hashlib.sha256(_told(objective).encode()).hexdigest()[:16]}"
+
+
+def _told(value: Any) -> str:
+    """What determines a function: its code, and the values that it is bound to (not the globals that it reads)."""
+    if isinstance(value, CodeType):
+        constants = [_told(constant) for constant in value.co_consts]
+        return repr((value.co_code, value.co_names, value.co_varnames, constants))
+    if isinstance(value, FunctionType):
+        bound = [cell.cell_contents for cell in value.__closure__ or ()]
+        bound += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
+        return repr([_told(value.__code__), *map(_told, bound)])
+    if isinstance(value, partial):
+        return repr([_told(value.func), *map(_told, value.args), *map(_told, value.keywords.items())])
+    if isinstance(value, np.ndarray):
+        return repr((value.dtype, value.shape, value.tobytes()))
+    return repr(value)
 
 
 def _per(per: str | tuple[str, ...]) -> str:

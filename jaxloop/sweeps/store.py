@@ -87,16 +87,28 @@ def open_store(path: Path, plan: Plan, creates: bool = True) -> Store:
         definition = json.loads(found)
     except (OSError, ValueError, KeyError, TypeError):
         raise _refusal(path, "there is something that is no sweep of jaxloop", "give another path") from None
-    differs = [part for part in plan_definition if definition.get(part) != plan_definition[part]]
-    if differs:
-        told = ", ".join(differs)
-        raise _refusal(path, f"there is another sweep: it differs in {told}", "give another path, or delete it")
+    refuse_another(path, definition, plan_definition)
     try:
         group = zarr.open_group(path, mode="r+", zarr_format=3)
         arrays = {name: group[name] for name in plan.fields}
     except (OSError, ValueError, KeyError) as error:
         raise _refusal(path, f"the sweep there is damaged: {error}", _DAMAGED) from None
     return Store(path, plan, arrays)
+
+
+def refuse_another(path: Path, found: Any, wanted: dict[str, Any]) -> None:
+    """**Raises:** `SpecError` that names what differs between two definitions."""
+    if not isinstance(found, dict) or not found:
+        raise _refusal(path, "there is something that is no sweep of jaxloop", "give another path")
+    wanted = json.loads(json.dumps(wanted))
+    differs = [part for part in wanted if found.get(part) != wanted[part]]
+    if "dimensions" in differs:
+        had = found.get("dimensions") or []
+        names = [dimension["name"] for dimension in wanted["dimensions"] if dimension not in had]
+        differs[differs.index("dimensions")] = f"dimensions ({', '.join(names) or 'their order or number'})"
+    if differs:
+        told = f"there is another sweep: it differs in {', '.join(differs)}"
+        raise _refusal(path, told, "give another path, or delete it")
 
 
 def _create(path: Path, plan: Plan) -> None:

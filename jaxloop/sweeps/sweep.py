@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 import xarray as xr
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from .._errors import Diagnostic, Place, SpecError
@@ -24,7 +25,10 @@ from .fields import DEFAULT_FIELDS, axes_of, check_fields, kind_of, labels
 from .plan import Box, Plan, make_plan
 from .progress import Progress, silent
 from .reduce import Reduction, State
-from .store import bytes_per_point, open_store, open_sweep
+from .store import bytes_per_point, open_store, open_sweep, refuse_another
+
+_KEPT = "what is done is kept: run the same command again"
+_UNWRITABLE = "check the path, the permissions and the room on the disk"
 
 
 def sweep(
@@ -60,7 +64,7 @@ def sweep(
     - `reduce`: `Best`, `Pareto`, `Histogram`: what to keep in place of all points; several by name.
     - `out`: a Zarr group to write, block by block. The same sweep again computes what is missing in it.
     - `mesh`: devices along one axis; None for all of this process. Results do not depend on it. Under
-      `jax.distributed` each process computes and writes its own blocks of `out`.
+      `jax.distributed` each process computes and writes its own blocks of `out`, and waits for the others.
     - `progress`: True for a bar on the standard error; or a function of the points done and of all points.
 
     **Returns:** an `xarray.Dataset` with a dimension per axis (`a+b` for axes that vary together), coordinates and
@@ -72,6 +76,8 @@ def sweep(
     if np.dtype(dtype) == np.float32 and conventions.integer_counts:
         raise ValueError("conventions with integer counts need float64: single precision cannot hold the counts")
     reductions = _reductions(reduce)
+    if reduce is not None and not reductions:
+        raise ValueError("reduce= names no reduction")
     wanted = check_fields(tuple(n for r in reductions.values() for n in r.fields) if reductions else tuple(fields))
     if not wanted:
         raise ValueError("fields= names no result")
@@ -118,13 +124,16 @@ def _all_points(plan: Plan, path: Path | None, mesh: Mesh | None, bar: Any) -> x
 
         compute(plan, numbers, keep, mesh, bar.advance)
         return labelled(plan, values)
-    store = open_store(path, plan, creates=jax.process_index() == 0)
+    with _explained(path, _UNWRITABLE):
+        store = open_store(path, plan, creates=jax.process_index() == 0)
     mine = [number for number in numbers if number % jax.process_count() == jax.process_index()]
     missing = [number for number in mine if not store.is_done(number)]
     waiting = set(missing)
     bar.advance(sum(_points(plan, number) for number in numbers if number not in waiting), True)
-    with _explained(path, "what is done is kept: run the same command again"):
+    with _explained(path, _KEPT):
         compute(plan, missing, store.write, mesh, bar.advance)
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices(f"{path} is complete")
     return store.open()
 
 
@@ -156,6 +165,10 @@ def _reduced(
         found = checkpoint.load()
         if found is not None:
             done, states = found
+        else:
+            with _explained(path, _UNWRITABLE):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                checkpoint.save(0, states)
 
     def add(number: int, box: Box, values: dict[str, np.ndarray]) -> None:
         for name, reduction in reductions.items():
@@ -165,7 +178,7 @@ def _reduced(
             checkpoint.save(number + 1, states)
 
     bar.advance(sum(_points(plan, number) for number in range(done)), True)
-    with _explained(path, "what is done is kept: run the same command again"):
+    with _explained(path, _KEPT):
         compute(plan, range(done, int(np.prod(plan.blocks))), add, mesh, bar.advance)
         notes = attrs(plan) | {"definition": json.dumps(definition, sort_keys=True)}
         results = {n: r.result(plan, states[n]).assign_attrs(notes) for n, r in reductions.items()}
@@ -188,9 +201,7 @@ def _write_results(path: Path, results: dict[str, xr.Dataset]) -> None:
 def _finished(path: Path, definition: dict[str, Any], reductions: dict[str, Reduction]) -> dict[str, xr.Dataset]:
     found = {name: open_sweep(path, name or None) for name in reductions}
     for dataset in found.values():
-        if json.loads(dataset.attrs.get("definition", "{}")) != json.loads(json.dumps(definition)):
-            told = Diagnostic(Place(str(path)), "there is another sweep", "give another path, or delete it")
-            raise SpecError([told])
+        refuse_another(path, json.loads(dataset.attrs.get("definition", "{}")), definition)
     return found
 
 

@@ -28,7 +28,10 @@ def read_values(name: str, given: Any) -> list[Any] | np.ndarray:
         found: Any = _spaced(name, *call.groups()) if call else split(given)
     else:
         found = given.tolist() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    values = [found] if isinstance(found, int | float) else list(found)
+    try:
+        values = [found] if isinstance(found, int | float) else list(found)
+    except TypeError:
+        raise axis_error(name, f"{given!r} is no list of values", FORMS) from None
     if not values:
         raise axis_error(name, "the axis has no values", FORMS)
     return values if any(isinstance(value, str) for value in values) else np.asarray(values)
@@ -74,12 +77,10 @@ def _spaced(name: str, kind: str, arguments: str) -> np.ndarray:
         first, last, step = (float(argument) for argument in arguments.split(","))
     except ValueError:
         raise axis_error(name, f"{kind}({arguments}) needs three numbers", FORMS) from None
-    if kind == "range":
-        number = int(np.floor((last - first) / step + 1e-9)) + 1 if step else 0
-    else:
-        number = int(step)
-    if number < 1 or number > _MAX_VALUES or (kind != "range" and number != step):
+    exact = np.floor((last - first) / step + 1e-9) + 1 if kind == "range" and step else step
+    if not (np.isfinite([first, last, exact]).all() and exact == np.floor(exact) and 1 <= exact <= _MAX_VALUES):
         raise axis_error(name, f"{kind}({arguments}) makes no sensible number of values", FORMS)
+    number = int(exact)
     if kind == "range":
         return first + step * np.arange(number)
     if kind == "linspace":
