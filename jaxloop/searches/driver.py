@@ -12,6 +12,7 @@ import numpy as np
 
 from .._errors import Diagnostic, Place, SpecError
 from ..program import Mapping
+from ..sweeps.partials import partial_of, remove
 from .scorer import Scorer, Scores
 from .tally import Tally, some_of
 
@@ -119,13 +120,13 @@ class Checkpoint:
     definition: str
 
     def save(self, method: Method, search: Search) -> None:
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        partial = partial_of(self.path)
         try:
             with partial.open("wb") as file:
                 pickle.dump((self.definition, method, search.tally, search.seconds), file)
             os.replace(partial, self.path)
         finally:
-            partial.unlink(missing_ok=True)
+            remove(partial)
 
     def load(self) -> tuple[Method, Tally, float] | None:
         """None where there is no file.

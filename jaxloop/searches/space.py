@@ -1,5 +1,6 @@
 """The map space of a design: what a search can choose from (spec/inputs.md sections 4 and 5)."""
 
+import hashlib
 import math
 import sys
 from collections.abc import Sequence
@@ -101,6 +102,14 @@ class MapSpace:
     def factorizations(self) -> tuple[np.ndarray, ...]:
         """Per rank, its factors [choice, slot]; `freedom.slots` tells what the slots are."""
         return self.freedom.factorizations
+
+    def __repr__(self) -> str:
+        """Tells two spaces apart, also in another process."""
+        parts = (self.freedom.ranks, self.freedom.slots, self.freedom.bits, self._is_pruned)
+        digest = hashlib.sha256(repr(parts).encode())
+        for array in (*self.freedom.factorizations, self._keeps):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return f"MapSpace({self.size} mappings, {digest.hexdigest()[:16]})"
 
     def __len__(self) -> int:
         if self.size > sys.maxsize:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .partials import partial_of, remove
 from .reduce import State
 
 
@@ -29,13 +30,13 @@ class Checkpoint:
             f"{name}/{leaf}": array for name, state in states.items() for leaf, array in state.items()
         }
         notes = json.dumps({"definition": self.definition, "done": done, "leaves": sorted(flat)})
-        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        partial = partial_of(self.path)
         try:
             with partial.open("wb") as file:
                 np.savez(file, notes=np.asarray(notes), **flat)
             os.replace(partial, self.path)
         finally:
-            partial.unlink(missing_ok=True)
+            remove(partial)
 
     def load(self) -> tuple[int, dict[str, State]] | None:
         """The number of blocks done and the states; None where there is nothing, something damaged, or what another

@@ -14,7 +14,7 @@ def coordinates(plan: Plan, fields: tuple[str, ...]) -> dict[str, xr.Variable]:
     """Of all dimensions of the sweep, and of those that `fields` have at each point."""
     found: dict[str, xr.Variable] = {}
     for dimension in plan.dimensions:
-        found |= _of_dimension(dimension)
+        found |= along(dimension)
     sparse = plan.lowered.own.sparse
     named = labels(plan.lowered.names, 0 if sparse is None else sparse.format_ranks)
     for axis in dict.fromkeys(axis for field in fields for axis in axes_of(field)):
@@ -24,25 +24,26 @@ def coordinates(plan: Plan, fields: tuple[str, ...]) -> dict[str, xr.Variable]:
     return found
 
 
-def _of_dimension(dimension: Dimension) -> dict[str, xr.Variable]:
-    """A dimension of one axis has its values; one of several counts, unless they are all alike, and each axis is a
-    coordinate along it."""
-    values = {
-        axis.name: xr.Variable(
-            (dimension.name,), _plain(axis.values), {"units": axis.units, "long_name": axis.long_name}
-        )
-        for axis in dimension.axes
-    }
+def along(dimension: Dimension, at: np.ndarray | None = None) -> dict[str, xr.Variable]:
+    """The coordinates of a dimension, of the points `at` or all. A dimension of one axis has its values; one of several
+    counts, unless they are all alike, and each axis is a coordinate along it."""
+    dims = (dimension.name,)
+
+    def variable(values: np.ndarray, units: str, name: str) -> xr.Variable:
+        return xr.Variable(dims, _plain(values if at is None else values[at]), {"units": units, "long_name": name})
+
+    values = {axis.name: variable(axis.values, axis.units, axis.long_name) for axis in dimension.axes}
     if dimension.name in values:
         return values
     alike = dimension.axes and all(np.array_equal(axis.values, dimension.axes[0].values) for axis in dimension.axes)
     if alike and MAPPING not in dimension.name.split("+"):
         first = dimension.axes[0]
-        notes = {"units": first.units, "long_name": " and ".join(axis.long_name for axis in dimension.axes)}
-        return {dimension.name: xr.Variable((dimension.name,), _plain(first.values), notes), **values}
+        name = " and ".join(axis.long_name for axis in dimension.axes)
+        return {dimension.name: variable(first.values, first.units, name), **values}
+    # counted only where it is needed: there may be very many mappings
+    index = np.arange(dimension.size) if at is None else at
     name = "index of the mapping" if dimension.name == MAPPING else "index"
-    index = xr.Variable((dimension.name,), np.arange(dimension.size), {"units": "", "long_name": name})
-    return {dimension.name: index, **values}
+    return {dimension.name: xr.Variable(dims, index, {"units": "", "long_name": name}), **values}
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

@@ -16,8 +16,7 @@ import numpy as np
 import xarray as xr
 
 from .._errors import nearest
-from .axes import Dimension
-from .dataset import coordinates
+from .dataset import along
 from .fields import DERIVED, SHORT, attributes, axes_of, check_fields
 from .fronts import non_dominated
 from .plan import Box, Plan
@@ -113,7 +112,7 @@ class Best:
             found["objective"] = (dims, laid_out(state["objective"], np.nan), {"units": "", "long_name": "objective"})
         found["valid"] = (dims, there.reshape(extents), attributes("valid"))
         where = _at(plan, self.per, np.maximum(state["index"], 0).reshape(-1))
-        coords: dict[str, Any] = {n: c for d in kept for n, c in _coordinates(plan, plan.dimensions[d]).items()}
+        coords: dict[str, Any] = {n: c for d in kept for n, c in along(plan.dimensions[d]).items()}
         coords |= {name: (dims, array.reshape(extents), notes) for name, (array, notes) in where.items()}
         return xr.Dataset(found, coords)
 
@@ -171,7 +170,7 @@ class Pareto:
         at = np.unravel_index(state["cell"], tuple(plan.shape[d] for d in kept)) if kept else ()
         where = _at(plan, self.per, state["index"])
         for d, index in zip(kept, at, strict=True):
-            where |= {n: (c.values[index], c.attrs) for n, c in _coordinates(plan, plan.dimensions[d]).items()}
+            where |= {n: (c.values, c.attrs) for n, c in along(plan.dimensions[d], index).items()}
         return xr.Dataset(found, {name: (("point",), array, notes) for name, (array, notes) in where.items()})
 
 
@@ -221,7 +220,7 @@ class Histogram:
         dims, shape = tuple(plan.dimensions[d].name for d in kept), tuple(plan.shape[d] for d in kept)
         counts = state["counts"].reshape((*shape, -1))
         notes = attributes(self.fields[0])
-        coords: dict[str, Any] = {n: c for d in kept for n, c in _coordinates(plan, plan.dimensions[d]).items()}
+        coords: dict[str, Any] = {n: c for d in kept for n, c in along(plan.dimensions[d]).items()}
         coords |= {"left": (("bin",), self._edges[:-1], notes), "right": (("bin",), self._edges[1:], notes)}
         count = {"units": "", "long_name": f"points by {notes['long_name']}"}
         return xr.Dataset(
@@ -272,13 +271,8 @@ def _at(plan: Plan, per: str | tuple[str, ...], index: np.ndarray) -> dict[str, 
         return {}
     found = {}
     for d, at in zip(searched, np.unravel_index(index, tuple(plan.shape[d] for d in searched)), strict=True):
-        found |= {n: (c.values[at], c.attrs) for n, c in _coordinates(plan, plan.dimensions[d]).items()}
+        found |= {n: (c.values, c.attrs) for n, c in along(plan.dimensions[d], at).items()}
     return found
-
-
-def _coordinates(plan: Plan, dimension: Dimension) -> dict[str, xr.Variable]:
-    wanted = {dimension.name, *(axis.name for axis in dimension.axes)}
-    return {name: variable for name, variable in coordinates(plan, ()).items() if name in wanted}
 
 
 def _check_scalars(fields: tuple[str, ...]) -> None:

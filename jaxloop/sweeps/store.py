@@ -7,7 +7,6 @@ definition included. So the files that exist are exactly what has been computed,
 import json
 import math
 import os
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ import zarr.codecs
 from .._errors import Diagnostic, Place, SpecError
 from .dataset import attrs, coordinates
 from .fields import attributes, axes_of, fill_of, kind_of
+from .partials import partial_of, remove
 from .plan import Box, Plan
 
 _WAIT_SECONDS = 600.0
@@ -112,7 +112,7 @@ def refuse_another(path: Path, found: Any, wanted: dict[str, Any]) -> None:
 
 
 def _create(path: Path, plan: Plan) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_of(path)
     try:
         named = xr.Dataset({}, coordinates(plan, plan.fields), attrs(plan))
         named.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
@@ -134,7 +134,7 @@ def _create(path: Path, plan: Plan) -> None:
             )
         os.replace(partial, path)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial)
 
 
 def _wait_for(path: Path) -> None:

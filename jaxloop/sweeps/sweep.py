@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import warnings
 from collections.abc import Callable, Mapping as Dict
 from pathlib import Path
@@ -22,6 +21,7 @@ from .checkpoint import Checkpoint
 from .dataset import attrs, labelled
 from .engine import compute
 from .fields import DEFAULT_FIELDS, axes_of, check_fields, kind_of, labels
+from .partials import partial_of, remove
 from .plan import Box, Plan, make_plan
 from .progress import Progress, silent
 from .reduce import Reduction, State
@@ -189,13 +189,13 @@ def _reduced(
 
 
 def _write_results(path: Path, results: dict[str, xr.Dataset]) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_of(path)
     try:
         for name, found in results.items():
             found.to_zarr(partial, group=name or None, mode="a", zarr_format=3, consolidated=False)
         os.replace(partial, path)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial)
 
 
 def _finished(path: Path, definition: dict[str, Any], reductions: dict[str, Reduction]) -> dict[str, xr.Dataset]:
