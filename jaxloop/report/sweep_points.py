@@ -157,7 +157,8 @@ def refuse(dataset: "Dataset", message: str, remedy: str) -> NoReturn:
 def axis_of(dataset: "Dataset", dim: str) -> Axis:
     """The axis of a dimension. Zipped axes are numeric where the first of them is and grows or falls all along."""
     length = dataset.sizes[dim]
-    zipped = [c for c in dataset.coords.values() if c.dims == (dim,) and c.name != dim]
+    # other coordinates tell where the best along another dimension was found
+    zipped = [c for c in dataset.coords.values() if c.dims == (dim,) and c.name != dim and c.name in dim.split("+")]
     coords = zipped or ([dataset.coords[dim]] if dim in dataset.coords else [])
     if not coords:
         return Axis(dim, dim, np.arange(length, dtype=float), tuple(map(str, range(length))), False, False)

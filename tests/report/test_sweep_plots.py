@@ -108,6 +108,12 @@ def test_zipped_axes():
     assert "bars" in plots_of(mixed) and "lines" not in plots_of(mixed)
 
 
+def test_where_the_best_was_found_is_no_axis():
+    best = a_sweep({"Buffer.size": [16, 64, 256]}).assign_coords(mapping=("Buffer.size", [7, 7, 3]))
+    axis = axis_of(best, "Buffer.size")
+    assert axis.numeric and axis.label == "Buffer.size [word]" and axis.texts == ("16", "64", "256")
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
