@@ -114,6 +114,14 @@ def test_where_the_best_was_found_is_no_axis():
     assert axis.numeric and axis.label == "Buffer.size [word]" and axis.texts == ("16", "64", "256")
 
 
+def test_points_of_a_front_are_told_by_their_axes():
+    front = a_sweep({"point": range(3)}, parts=False).drop_vars("point")
+    sizes = {"density.A": ("point", [0.1, 0.2, 0.3]), "Buffer.size": ("point", [16, 64, 16])}
+    axis = axis_of(front.assign_coords(sizes), "point")
+    assert not axis.numeric and axis.texts == ("0.1, 16", "0.2, 64", "0.3, 16")
+    assert "bars" in plots_of(front.assign_coords(sizes))
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
