@@ -12,7 +12,8 @@ OF_COMPUTE, OF_ACCESSES = 0.125, 0.75
 
 
 def a_sweep(axes: Mapping[str, Any], share_invalid: float = 0.0, parts: bool = True) -> xr.Dataset:
-    """`axes`: name -> values; `a+b` -> pairs of values. `parts`: with energies by tensor, by activity and of the compute units."""
+    """`axes`: name -> values; `a+b` -> pairs of values. `parts`: with energies by tensor, by activity
+    and of the compute units."""
     draw = np.random.default_rng(7)
     dims, shape = tuple(axes), tuple(map(len, axes.values()))
     cycles = np.round(draw.lognormal(10, 0.5, shape))

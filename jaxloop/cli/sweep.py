@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ..spec.design import Design
+    from ..sweeps.reduce import Reduction
 
 INTERRUPTED = 130
 _EXPORTS = (".parquet", ".csv", ".nc")
@@ -39,7 +40,7 @@ _MOST_BROKEN_DOWN = 10**5
     "'sparse=a.yaml,b.yaml' (whole sparse optimizations). 'AXIS,AXIS=VALUES' varies several together.",
 )
 @click.option("--zip", "zipped", is_flag=True, help="All axes vary together instead of in all combinations.")
-@click.option("--fields", metavar="NAME,...", help="Results of each point [default: cycles,energy_pj,valid].")
+@click.option("--fields", metavar="NAME,...", help="More results of each point than cycles, energy_pj and valid.")
 @click.option(
     "--best",
     metavar="OBJECTIVE[:AXIS,...]",
@@ -82,40 +83,45 @@ def sweep_command(
         _check_outputs(out, export_path, plot)
         check_names(files)
         from .._api import load
-        from ..sweeps import Best, Pareto, sweep
+        from ..sweeps import sweep
         from ..sweeps.axes import read_dimensions
         from ..sweeps.fields import DEFAULT_FIELDS
 
         design = load(*files)
         show_warnings(design.warnings)
-        reduce: Any = None
-        if best is not None:
-            objective, _, per = best.partition(":")
-            reduce = Best(objective, per=tuple(name.strip() for name in per.split(",") if name.strip()))
-        if pareto is not None:
-            reduce = {"best": reduce} if reduce else {}
-            reduce["pareto"] = Pareto(tuple(name.strip() for name in pareto.split(",")))
-            reduce = reduce["pareto"] if len(reduce) == 1 else reduce
+        results = (*DEFAULT_FIELDS, *(name.strip() for name in (fields or "").split(",") if name.strip()))
+        reduce = _reductions(best, pareto, results)
         over = dict(_axis(design, text, files) for text in axes)
-        options: dict[str, Any] = {}
-        if fields:
-            options["fields"] = tuple(name.strip() for name in fields.split(","))
-        elif plot and reduce is None:
+        # whether there are plots must not make another sweep of what --out keeps
+        if plot and not out and not reduce:
             points = prod(dimension.size for dimension in read_dimensions(design, over, zipped, None))
-            options["fields"] = (*DEFAULT_FIELDS, *(_BREAKDOWN if points <= _MOST_BROKEN_DOWN else ()))
+            results = (*results, *(_BREAKDOWN if points <= _MOST_BROKEN_DOWN else ()))
         with _warnings_as_messages():
-            results = sweep(
+            found = sweep(
                 design,
                 over,
+                fields=results,
                 zipped=zipped,
-                reduce=reduce,
+                reduce=next(iter(reduce.values())) if len(reduce) == 1 else reduce or None,
                 out=out,
                 conventions=PRESETS[conventions],
                 dtype="float32" if float32 else "float64",
                 progress=True,
-                **options,
             )
-        _deliver(results if isinstance(results, dict) else {"": results}, out, export_path, plot)
+        _deliver(found if isinstance(found, dict) else {"": found}, out, export_path, plot)
+
+
+def _reductions(best: str | None, pareto: str | None, results: tuple[str, ...]) -> "dict[str, Reduction]":
+    """What to keep in place of all points, by name."""
+    from ..sweeps import Best, Pareto
+
+    found: dict[str, Reduction] = {}
+    if best is not None:
+        objective, _, per = best.partition(":")
+        found["best"] = Best(objective, per=tuple(filter(None, map(str.strip, per.split(",")))), results=results)
+    if pareto is not None:
+        found["pareto"] = Pareto(tuple(name.strip() for name in pareto.split(",")), results=results)
+    return found
 
 
 def _axis(design: "Design", text: str, files: tuple[str, ...]) -> tuple[Any, Any]:
