@@ -13,7 +13,7 @@ import click
 from .._errors import Diagnostic, Place, SpecError
 from ..conventions import PRESETS
 from ..designs import is_shipped
-from .common import check_names, errors_as_messages, show_warnings
+from .common import check_names, errors_as_messages, fail, show_warnings
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,6 +82,8 @@ def sweep_command(
     with errors_as_messages(), _stoppable(out):
         _check_outputs(out, export_path, plot)
         check_names(files)
+        if float32 and PRESETS[conventions].integer_counts:
+            fail([f"--float32 cannot hold the counts of --conventions {conventions}: add --conventions smooth"])
         from .._api import load
         from ..sweeps import sweep
         from ..sweeps.axes import read_dimensions
@@ -91,7 +93,7 @@ def sweep_command(
         show_warnings(design.warnings)
         results = (*DEFAULT_FIELDS, *(name.strip() for name in (fields or "").split(",") if name.strip()))
         reduce = _reductions(best, pareto, results)
-        over = dict(_axis(design, text, files) for text in axes)
+        over = _over(design, axes, files)
         # whether there are plots must not make another sweep of what --out keeps
         if plot and not out and not reduce:
             points = prod(dimension.size for dimension in read_dimensions(design, over, zipped, None))
@@ -124,15 +126,28 @@ def _reductions(best: str | None, pareto: str | None, results: tuple[str, ...]) 
     return found
 
 
+def _over(design: "Design", texts: tuple[str, ...], files: tuple[str, ...]) -> dict[Any, Any]:
+    over: dict[Any, Any] = {}
+    for text in texts:
+        name, values = _axis(design, text, files)
+        if name in over:
+            raise SpecError([Diagnostic(Place("", 0, f"--over {text}"), "the axis is given twice", "merge the two")])
+        over[name] = values
+    return over
+
+
 def _axis(design: "Design", text: str, files: tuple[str, ...]) -> tuple[Any, Any]:
     """The name or names of an axis, and its values."""
     from .._api import load
     from ..sweeps.values import FORMS, split
 
     names, equals, values = text.partition("=")
-    if not equals:
-        raise SpecError([Diagnostic(Place("", 0, f"--over {text}"), "there is no `=`", f"write AXIS=VALUES; {FORMS}")])
     named = tuple(split(names))
+    if not equals or not named:
+        missing = "no axis" if equals else "no `=`"
+        raise SpecError(
+            [Diagnostic(Place("", 0, f"--over {text}"), f"there is {missing}", f"write AXIS=VALUES; {FORMS}")]
+        )
     if named == ("sparse",):
         return "sparse", {name: load(name) if is_shipped(name) else load(*files, name) for name in split(values)}
     return (named[0] if len(named) == 1 else named), values

@@ -74,6 +74,8 @@ def _spaced(name: str, kind: str, arguments: str) -> np.ndarray:
         first, last, step = (float(argument) for argument in arguments.split(","))
     except ValueError:
         raise axis_error(name, f"{kind}({arguments}) needs three numbers", FORMS) from None
+    if not np.isfinite([first, last, step]).all():
+        raise axis_error(name, f"{kind}({arguments}) needs finite numbers", FORMS)
     if kind == "range":
         number = int(np.floor((last - first) / step + 1e-9)) + 1 if step else 0
     else:
