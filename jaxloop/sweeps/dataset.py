@@ -1,5 +1,6 @@
 """Results with names: dimensions, coordinates, units."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -60,3 +61,12 @@ def labelled(plan: Plan, values: dict[str, np.ndarray]) -> xr.Dataset:
     dims = tuple(dimension.name for dimension in plan.dimensions)
     variables = {name: xr.Variable((*dims, *axes_of(name)), leaf, attributes(name)) for name, leaf in values.items()}
     return xr.Dataset(variables, coordinates(plan, tuple(values)), attrs(plan))
+
+
+def ordered(dataset: xr.Dataset) -> xr.Dataset:
+    """Variables as the sweep lists them: folders on a disk have an order of their own."""
+    told = json.loads(dataset.attrs.get("definition", "{}"))
+    dimensions = [dimension["name"] for dimension in told.get("dimensions", ())]
+    names = [name for dimension in dimensions for name in (dimension, *dimension.split("+"))]
+    place = {name: i for i, name in reversed([*enumerate((*names, *told.get("fields", ())))])}
+    return dataset[sorted(map(str, dataset.variables), key=lambda name: (place.get(name, len(place)), name))]

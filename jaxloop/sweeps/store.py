@@ -19,7 +19,7 @@ import zarr
 import zarr.codecs
 
 from .._errors import Diagnostic, Place, SpecError
-from .dataset import attrs, coordinates
+from .dataset import attrs, coordinates, ordered
 from .fields import attributes, axes_of, fill_of, kind_of
 from .plan import Box, Plan
 
@@ -65,7 +65,7 @@ def open_sweep(path: str | os.PathLike[str], group: str | None = None) -> xr.Dat
     **Raises:** `SpecError` where there is none.
     """
     try:
-        return xr.open_zarr(os.fspath(path), group=group, chunks=None, consolidated=False)
+        return ordered(xr.open_zarr(os.fspath(path), group=group, chunks=None, consolidated=False))
     except (OSError, ValueError, KeyError) as error:
         raise _refusal(Path(path), f"no sweep can be read there: {error}", _DAMAGED) from None
 

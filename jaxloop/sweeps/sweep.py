@@ -18,7 +18,7 @@ from ..conventions import TIMELOOP_2022, Conventions
 from ..program import Activity
 from ..spec.design import Design
 from .checkpoint import Checkpoint
-from .dataset import attrs, labelled
+from .dataset import attrs, labelled, ordered
 from .engine import compute
 from .fields import DEFAULT_FIELDS, axes_of, check_fields, kind_of, labels
 from .plan import Box, Plan, make_plan
@@ -168,7 +168,7 @@ def _reduced(
     with _explained(path, "what is done is kept: run the same command again"):
         compute(plan, range(done, int(np.prod(plan.blocks))), add, mesh, bar.advance)
         notes = attrs(plan) | {"definition": json.dumps(definition, sort_keys=True)}
-        results = {n: r.result(plan, states[n]).assign_attrs(notes) for n, r in reductions.items()}
+        results = {n: ordered(r.result(plan, states[n]).assign_attrs(notes)) for n, r in reductions.items()}
         if path is not None and checkpoint is not None:
             _write_results(path, results)
             checkpoint.remove()
