@@ -1,15 +1,18 @@
 """`jaxloop sweep`. Most tests sweep the same 2 x 3 points, so that they share one executable."""
 
 import csv
+import io
 import os
 from pathlib import Path
 
 import pytest
 import xarray as xr
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 import jaxloop
 from jaxloop.__main__ import main
+from jaxloop.report.sweep_table import print_sweep
 
 SPMM = str(Path(__file__).parents[2] / "examples" / "spmm.yaml")
 GRID = ("--over", "density.A=0.1,0.2", "--over", "Buffer.size=100,2048,8192")
@@ -176,7 +179,17 @@ def test_an_output_that_is_no_sweep(tmp_path):
     assert plots.exit_code == 2 and "it is no folder" in plots.stderr
 
 
-def test_interruptions_are_explained_in_the_help():
+def test_numbers_of_the_table_line_up():
+    values = {"whole": 2.0**53, "large": 7882967.008, "small": 0.123456789, "huge": 1e20, "none": float("nan")}
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_sweep(xr.Dataset({name: ("point", [value]) for name, value in values.items()}), console=console)
+    cells = [line for line in console.export_text().splitlines() if line.startswith("│")]
+    assert [cell.strip() for cell in cells[0].strip("│").split("│")] == [
+        "9.0072e+15", "7,882,967", "0.123457", "1e+20", "nan",
+    ]  # fmt: skip
+
+
+def test_the_help_explains_every_option():
     text = _run("--help", files=()).stdout
     for option in ("--over", "--zip", "--best", "--pareto", "--out", "--to", "--plot", "Exit status"):
         assert option in text
