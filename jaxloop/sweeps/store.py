@@ -19,7 +19,7 @@ import zarr
 import zarr.codecs
 
 from .._errors import Diagnostic, Place, SpecError
-from .dataset import attrs, coordinates, ordered
+from .dataset import attrs, coordinates, ordered, storable
 from .fields import attributes, axes_of, fill_of, kind_of
 from .plan import Box, Plan
 
@@ -102,7 +102,7 @@ def open_store(path: Path, plan: Plan, creates: bool = True) -> Store:
 def _create(path: Path, plan: Plan) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        named = xr.Dataset({}, coordinates(plan, plan.fields), attrs(plan))
+        named = storable(xr.Dataset({}, coordinates(plan, plan.fields), attrs(plan)))
         named.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
         group = zarr.open_group(partial, mode="r+", zarr_format=3)
         dims = tuple(dimension.name for dimension in plan.dimensions)

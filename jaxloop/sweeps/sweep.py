@@ -18,7 +18,7 @@ from ..conventions import TIMELOOP_2022, Conventions
 from ..program import Activity
 from ..spec.design import Design
 from .checkpoint import Checkpoint
-from .dataset import attrs, labelled, ordered
+from .dataset import attrs, labelled, ordered, storable
 from .engine import compute
 from .fields import DEFAULT_FIELDS, axes_of, check_fields, kind_of, labels
 from .plan import Box, Plan, make_plan
@@ -179,7 +179,7 @@ def _write_results(path: Path, results: dict[str, xr.Dataset]) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         for name, found in results.items():
-            found.to_zarr(partial, group=name or None, mode="a", zarr_format=3, consolidated=False)
+            storable(found).to_zarr(partial, group=name or None, mode="a", zarr_format=3, consolidated=False)
         os.replace(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

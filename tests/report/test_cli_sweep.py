@@ -13,6 +13,7 @@ from rich.console import Console
 import jaxloop
 from jaxloop.__main__ import main
 from jaxloop.report.sweep_table import print_sweep
+from jaxloop.sweeps.dataset import storable
 
 SPMM = str(Path(__file__).parents[2] / "examples" / "spmm.yaml")
 GRID = ("--over", "density.A=0.1,0.2", "--over", "Buffer.size=100,2048,8192")
@@ -187,6 +188,14 @@ def test_numbers_of_the_table_line_up():
     assert [cell.strip() for cell in cells[0].strip("│").split("│")] == [
         "9.0072e+15", "7,882,967", "0.123457", "1e+20", "nan",
     ]  # fmt: skip
+
+
+def test_texts_survive_the_disk(tmp_path):
+    """Without a warning of Zarr's, which would fail the test."""
+    texts = xr.Dataset({"cycles": ("sparse", [1.0, 2.0])}, {"sparse": ("sparse", ["b", "coordinates"], {"units": ""})})
+    storable(texts).to_zarr(tmp_path / "s.zarr", zarr_format=3, consolidated=False)
+    back = jaxloop.open_sweep(tmp_path / "s.zarr")
+    assert back.identical(texts) and back["sparse"].dtype == texts["sparse"].dtype
 
 
 def test_the_help_explains_every_option():
