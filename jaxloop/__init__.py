@@ -19,7 +19,9 @@ if TYPE_CHECKING:
         MapSpace as MapSpace,
         Metric as Metric,
         SearchResult as SearchResult,
+        TuneResult as TuneResult,
         search as search,
+        tune as tune,
     )
     from .spec.design import Design as Design
     from .spec.mapping import LevelNest as LevelNest, Loop as Loop, LoopNest as LoopNest
@@ -56,7 +58,9 @@ _HOMES = {
     "MapSpace": ".searches",
     "Metric": ".searches",
     "SearchResult": ".searches",
+    "TuneResult": ".searches",
     "search": ".searches",
+    "tune": ".searches",
     "Best": ".sweeps",
     "Histogram": ".sweeps",
     "Pareto": ".sweeps",

@@ -9,8 +9,10 @@ import click
 from . import __version__
 from .cli.designs import designs_command
 from .cli.evaluate import evaluate_command
+from .cli.map import map_command
 from .cli.reproduce import reproduce_command
 from .cli.sweep import sweep_command
+from .cli.tune import tune_command
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -32,12 +34,13 @@ def main() -> None:
     jaxloop designs                         what comes with jaxloop
     jaxloop evaluate eyeriss:alexnet_conv2  one of these
     jaxloop evaluate arch.yaml problem.yaml mapping.yaml ERT.yaml ART.yaml
-    jaxloop sweep eyeriss:alexnet_conv2 --over 'density.Inputs=linspace(0.1,1,10)'
+    jaxloop sweep eyeriss:alexnet_conv2 --over 'shared_glb.size=65536,131072'
+    jaxloop map arch.yaml problem.yaml constraints.yaml ERT.yaml ART.yaml
     jaxloop reproduce fig1 --out results    the Sparseloop paper's results
     """
 
 
-for _command in (evaluate_command, designs_command, sweep_command, reproduce_command):
+for _command in (evaluate_command, designs_command, sweep_command, map_command, tune_command, reproduce_command):
     main.add_command(_command)
 
 if __name__ == "__main__":

@@ -1,18 +1,19 @@
 """What the commands share: checks before any work, delivery, and errors as messages."""
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from .._errors import Diagnostic, SpecError
+from .._errors import Diagnostic, Place, SpecError
 from ..designs import is_shipped
 
-INVALID_MAPPING, BAD_INPUT = 1, 2
+INVALID_MAPPING, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = "-"
 
 
@@ -45,11 +46,11 @@ def deliver(path: str, text: str) -> None:
         write_atomically(path, text)
 
 
-def show_warnings(warnings: Iterable[Diagnostic]) -> None:
+def show_warnings(found: Iterable[Diagnostic]) -> None:
     """One line for each thing said, however often the input gives rise to it."""
     first: dict[tuple[str, str], Diagnostic] = {}
     repeats: Counter[tuple[str, str]] = Counter()
-    for warning in warnings:
+    for warning in found:
         said = (warning.message, warning.remedy)
         first.setdefault(said, warning)
         repeats[said] += 1
@@ -75,3 +76,57 @@ def fail(messages: Iterable[str]) -> NoReturn:
     for message in messages:
         click.echo(f"error: {message}", err=True)
     raise SystemExit(BAD_INPUT)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names between commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def read_axes(texts: Iterable[str], files: tuple[str, ...]) -> dict[Any, Any]:
+    """`AXIS=VALUES` of the command line, as `sweep` takes them.
+
+    **Raises:** `SpecError` for text without `=` or without a name, and for an axis given twice.
+    """
+    over: dict[Any, Any] = {}
+    for text in texts:
+        name, values = _axis(text, files)
+        if name in over:
+            raise SpecError([Diagnostic(Place("", 0, text), "the axis is given twice", "merge the two")])
+        over[name] = values
+    return over
+
+
+def _axis(text: str, files: tuple[str, ...]) -> tuple[Any, Any]:
+    """The name or names of an axis, and its values."""
+    from .._api import load
+    from ..sweeps.values import FORMS, split
+
+    names, equals, values = text.partition("=")
+    named = tuple(split(names))
+    if not equals or not named:
+        missing = "no axis" if equals else "no `=`"
+        raise SpecError([Diagnostic(Place("", 0, text), f"there is {missing}", f"write AXIS=VALUES; {FORMS}")])
+    if named == ("sparse",):
+        return "sparse", {name: load(name) if is_shipped(name) else load(*files, name) for name in split(values)}
+    return (named[0] if len(named) == 1 else named), values
+
+
+@contextmanager
+def warnings_as_messages() -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        click.secho(f"warning: {text}", err=True, dim=True)
+
+
+@contextmanager
+def stoppable(kept: str) -> Iterator[None]:
+    """Ctrl-C ends the command with what is `kept`, in words."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"stopped{': ' if kept else ''}{kept}", err=True)
+        # a compiler at work in another thread must not hold up the end
+        os._exit(INTERRUPTED)

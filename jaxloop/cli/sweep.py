@@ -1,27 +1,29 @@
 """`jaxloop sweep`."""
 
 import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._errors import Diagnostic, Place, SpecError
 from ..conventions import PRESETS
-from ..designs import is_shipped
-from .common import check_names, errors_as_messages, fail, show_warnings
+from .common import (
+    check_names,
+    errors_as_messages,
+    fail,
+    names_in,
+    read_axes,
+    show_warnings,
+    stoppable,
+    warnings_as_messages,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ..spec.design import Design
-    from ..sweeps.reduce import Reduction
 
-INTERRUPTED = 130
 _EXPORTS = (".parquet", ".csv", ".nc")
 _BREAKDOWN = ("energy_pj_by_activity", "energy_pj_by_tensor", "compute_energy_pj")
 _MOST_BROKEN_DOWN = 10**5
@@ -40,6 +42,13 @@ _MOST_BROKEN_DOWN = 10**5
     "'sparse=a.yaml,b.yaml' (whole sparse optimizations). 'AXIS,AXIS=VALUES' varies several together.",
 )
 @click.option("--zip", "zipped", is_flag=True, help="All axes vary together instead of in all combinations.")
+@click.option(
+    "--mappings",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Vary the mapping too: N random ones that the constraints in FILES allow.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random mappings.")
 @click.option("--fields", metavar="NAME,...", help="More results of each point than cycles, energy_pj and valid.")
 @click.option(
     "--best",
@@ -56,6 +65,8 @@ def sweep_command(
     files: tuple[str, ...],
     axes: tuple[str, ...],
     zipped: bool,
+    mappings: int | None,
+    seed: int,
     fields: str | None,
     best: str | None,
     pareto: str | None,
@@ -79,78 +90,67 @@ def sweep_command(
                  2 bad input, or an output that cannot be written
                  130 stopped by Ctrl-C; what is in --out is kept
     """
-    with errors_as_messages(), _stoppable(out):
+    with errors_as_messages(), stoppable(f"{out} keeps what is done, the same command goes on" if out else ""):
         _check_outputs(out, export_path, plot)
         check_names(files)
         if float32 and PRESETS[conventions].integer_counts:
             fail([f"--float32 cannot hold the counts of --conventions {conventions}: add --conventions smooth"])
         from .._api import load
-        from ..sweeps import sweep
-        from ..sweeps.axes import read_dimensions
-        from ..sweeps.fields import DEFAULT_FIELDS
 
         design = load(*files)
         show_warnings(design.warnings)
-        results = (*DEFAULT_FIELDS, *(name.strip() for name in (fields or "").split(",") if name.strip()))
-        reduce = _reductions(best, pareto, results)
-        over = _over(design, axes, files)
+        over = read_axes(axes, files)
+        reduce = _reduction(best, pareto, fields)
         # whether there are plots must not make another sweep of what --out keeps
-        if plot and not out and not reduce:
-            points = prod(dimension.size for dimension in read_dimensions(design, over, zipped, None))
-            results = (*results, *(_BREAKDOWN if points <= _MOST_BROKEN_DOWN else ()))
-        with _warnings_as_messages():
-            found = sweep(
-                design,
-                over,
-                fields=results,
-                zipped=zipped,
-                reduce=next(iter(reduce.values())) if len(reduce) == 1 else reduce or None,
-                out=out,
-                conventions=PRESETS[conventions],
-                dtype="float32" if float32 else "float64",
-                progress=True,
-            )
-        _deliver(found if isinstance(found, dict) else {"": found}, out, export_path, plot)
+        is_drawn = plot is not None and out is None and reduce is None
+        wanted = _fields(design, fields, over, zipped, is_drawn)
+        source = _mappings(design, mappings, seed)
+        precision = "float32" if float32 else "float64"
+        options = {"zipped": zipped, "reduce": reduce, "out": out, "mappings": source, "fields": wanted}
+        results = _sweep(design, over, conventions=PRESETS[conventions], dtype=precision, **options)
+        _deliver(results if isinstance(results, dict) else {"": results}, out, export_path, plot)
 
 
-def _reductions(best: str | None, pareto: str | None, results: tuple[str, ...]) -> "dict[str, Reduction]":
-    """What to keep in place of all points, by name."""
+def _sweep(design: "Design", over: dict[Any, Any], **options: Any) -> Any:
+    from ..sweeps import sweep
+
+    with warnings_as_messages():
+        return sweep(design, over, progress=True, **options)
+
+
+def _reduction(best: str | None, pareto: str | None, fields: str | None) -> Any:
     from ..sweeps import Best, Pareto
+    from ..sweeps.fields import DEFAULT_FIELDS
 
-    found: dict[str, Reduction] = {}
+    results = (*DEFAULT_FIELDS, *names_in(fields or ""))
+    found: dict[str, Any] = {}
     if best is not None:
         objective, _, per = best.partition(":")
-        found["best"] = Best(objective, per=tuple(filter(None, map(str.strip, per.split(",")))), results=results)
+        found["best"] = Best(objective, per=names_in(per), results=results)
     if pareto is not None:
-        found["pareto"] = Pareto(tuple(name.strip() for name in pareto.split(",")), results=results)
-    return found
+        found["pareto"] = Pareto(names_in(pareto), results=results)
+    return found if len(found) > 1 else next(iter(found.values()), None)
 
 
-def _over(design: "Design", texts: tuple[str, ...], files: tuple[str, ...]) -> dict[Any, Any]:
-    over: dict[Any, Any] = {}
-    for text in texts:
-        name, values = _axis(design, text, files)
-        if name in over:
-            raise SpecError([Diagnostic(Place("", 0, f"--over {text}"), "the axis is given twice", "merge the two")])
-        over[name] = values
-    return over
+def _fields(design: "Design", given: str | None, over: dict[Any, Any], zipped: bool, is_drawn: bool) -> tuple[str, ...]:
+    from ..sweeps.axes import read_dimensions
+    from ..sweeps.fields import DEFAULT_FIELDS
+
+    wanted = (*DEFAULT_FIELDS, *names_in(given or ""))
+    if not is_drawn:
+        return wanted
+    points = prod(dimension.size for dimension in read_dimensions(design, over, zipped, None))
+    return (*wanted, *(_BREAKDOWN if points <= _MOST_BROKEN_DOWN else ()))
 
 
-def _axis(design: "Design", text: str, files: tuple[str, ...]) -> tuple[Any, Any]:
-    """The name or names of an axis, and its values."""
-    from .._api import load
-    from ..sweeps.values import FORMS, split
+def _mappings(design: "Design", number: int | None, seed: int) -> Any:
+    """Random mappings that the design's constraints allow."""
+    from ..searches import MapSpace
 
-    names, equals, values = text.partition("=")
-    named = tuple(split(names))
-    if not equals or not named:
-        missing = "no axis" if equals else "no `=`"
-        raise SpecError(
-            [Diagnostic(Place("", 0, f"--over {text}"), f"there is {missing}", f"write AXIS=VALUES; {FORMS}")]
-        )
-    if named == ("sparse",):
-        return "sparse", {name: load(name) if is_shipped(name) else load(*files, name) for name in split(values)}
-    return (named[0] if len(named) == 1 else named), values
+    if number is None:
+        return None
+    space = MapSpace(design)
+    return space.decode(space.sample(seed, number))
 
 
 def _check_outputs(out: str | None, export_path: str | None, plot: str | None) -> None:
@@ -183,23 +183,3 @@ def _deliver(results: "dict[str, xr.Dataset]", out: str | None, export_path: str
                 click.echo(f"wrote {path}")
     if out:
         click.echo(f"wrote {out}")
-
-
-@contextmanager
-def _warnings_as_messages() -> Iterator[None]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        click.secho(f"warning: {text}", err=True, dim=True)
-
-
-@contextmanager
-def _stoppable(out: str | None) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = f": {out} keeps what is done, the same command goes on" if out else ""
-        click.echo(f"stopped{kept}", err=True)
-        # a compiler at work in another thread must not hold up the end
-        os._exit(INTERRUPTED)

@@ -112,6 +112,28 @@ def override(
     return lanes.program
 
 
+def leaf_of(lowered: Lowered, key: str) -> tuple[str, tuple[int, ...]]:
+    """Where the program keeps `LEVEL.ATTRIBUTE` or `density.TENSOR`: a leaf (`sparse.x` of the sparse part) and the
+    index of the entry, along all axes that it leaves open.
+
+    **Raises:** `SpecError` for what does not exist.
+    """
+    names, report = lowered.names, Diagnostics()
+    level, _, attribute = key.rpartition(".")
+    if level == "density":
+        place = Place("", 0, key)
+        if attribute not in names.tensors:
+            report.error(place, f'no tensor "{attribute}"', nearest(attribute, names.tensors))
+        elif lowered.program.sparse is None:
+            report.error(place, "densities have no effect: the design has no sparse optimizations", "leave it out")
+        report.raise_if_errors()
+        return "sparse.density", (names.tensors.index(attribute),)
+    found = _find(level, attribute, Place("", 0, key), lowered.program, names, report)
+    report.raise_if_errors()
+    assert found is not None
+    return found
+
+
 @dataclass
 class _Lanes:
     """A program with lanes, and writing into it. `axes`: trailing lane axes of a leaf."""

@@ -21,7 +21,7 @@ from ..lower.classes import element_class
 from ..lower.program import to_device
 from ..program import Mapping, Program, Structure
 from ..result import Evaluation
-from .executables import count_trace, make_room, on_crowding
+from .executables import count_trace, make_room, on_crowding, quick_options
 
 RECORD_FIELDS = ("record_multicast", "record_scatter", "record_accesses")
 BATCH_FIELDS = tuple(
@@ -97,10 +97,9 @@ def _compiled(function: Callable[..., dict[str, jax.Array]], once: bool) -> Call
 def _jitted(function: Callable[..., dict[str, jax.Array]], once: bool) -> Callable[..., dict[str, jax.Array]]:
     """On CPUs, single evaluations (`once`) spend their time in the compiler, which is told to be
     quick; batches run on all cores chunk by chunk, so that no operation needs to be split."""
-    options: dict[str, Any] | None = None
-    if jax.default_backend() == "cpu":
-        quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-        options = quick if once else {"xla_cpu_multi_thread_eigen": False}
+    options = quick_options() if once else None
+    if not once and jax.default_backend() == "cpu":
+        options = {"xla_cpu_multi_thread_eigen": False}
     jitted: Any = jax.jit(function, static_argnames=("layout", "fields"), compiler_options=options)
     on_crowding(jitted.clear_cache)
     return jitted

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import jax
 
 from .room import is_crowded
 
 _T = TypeVar("_T")
 
-KINDS = ("closed_form", "enumerating", "grid")
+KINDS = ("closed_form", "enumerating", "grid", "relaxed")
 
 _TRACES: Counter[str] = Counter()
 _HOLDERS: list[Callable[[], None]] = []
@@ -24,6 +26,13 @@ def count_trace(kind: str) -> None:
 def compilations() -> dict[str, int]:
     """Executables that this process has made, by kind: what the tests count."""
     return {kind: _TRACES[kind] for kind in KINDS}
+
+
+def quick_options() -> dict[str, Any] | None:
+    """Options of executables that run seldom: on CPUs the compiler takes half the time."""
+    if jax.default_backend() != "cpu":
+        return None
+    return {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 def on_crowding(let_go: Callable[[], None]) -> None:

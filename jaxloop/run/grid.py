@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any
 
 import jax
@@ -21,21 +21,24 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ..kernel.evaluate import evaluate
 from ..program import Mapping, Program, Structure
 from ..result import own_axes
-from .batch import correct_links, lane_bytes, precision
-from .executables import count_trace, interruptible, make_room, on_crowding
+from .batch import chunk_lanes, correct_links, precision
+from .executables import count_trace, interruptible, make_room, on_crowding, quick_options
 
 ROW = 128
 """Points along the last lane axis of a chunk: enough to fill vector registers many times over."""
 
-CHUNK_BYTES = 2**23
-"""Temporaries of a chunk on a CPU by the estimate of `lane_bytes`. In a grid most of them are shared along an axis, so
-that about a quarter is there; they stay in a core's second-level cache. Measured (benchmarks/README.md)."""
+SHARING = 4
+"""How many times as many points as unrelated ones fill a core's second-level cache where there are several lane axes:
+most temporaries are then shared along one of them. Measured (benchmarks/README.md)."""
 
 MOST_LANES = {"cpu": 1024}
 """Points of one call at most, by platform."""
 
 ACCELERATOR_LANES = 2**17
 """The same elsewhere; the memory may allow fewer."""
+
+FEW = 2**12
+"""Points up to which a quick compilation saves more time than the slower executable costs."""
 
 MEMORY_SHARE = 0.25
 """Of a device's memory that the temporaries of one call may take."""
@@ -61,13 +64,15 @@ class GridRunner:
     """Evaluates blocks of a grid, all of them with one executable.
 
     **Attributes:** `fields` of `Evaluation`; `chunk`: points of one call and device along each lane axis; `mesh`:
-    devices with one axis, which share every call along the first lane axis.
+    devices with one axis, which share every call along the first lane axis; `is_quick`: the compiler takes less time,
+    the executable more.
     """
 
     dtype: np.dtype
     fields: tuple[str, ...]
     chunk: Place
     mesh: Mesh
+    is_quick: bool = False
 
     def run(
         self, program: Program, mapping: Mapping, shape: Place, advance: Callable[[int], None] = lambda points: None
@@ -85,7 +90,7 @@ class GridRunner:
         with precision(self.dtype):
             call = self._executable(leaves, layout)
             pieces = _Pieces(shape, self._whole_chunk)
-            parts = [pieces.cut(leaf, self.dtype, self._sharding(leaf)) for leaf in leaves]
+            parts = self._on_device(leaves, pieces)
 
         def one(at: Place) -> tuple[Place, Leaves]:
             own = [part[tuple(i % n for i, n in zip(at, extent, strict=True))] for extent, part in parts]
@@ -97,6 +102,19 @@ class GridRunner:
         results = {name: np.moveaxis(leaf, range(-axes, 0), range(axes)) for name, leaf in results.items()}
         _correct(program, mapping, self.dtype, results, axes)
         return {name: np.ascontiguousarray(results[name]) for name in self.fields}
+
+    def _on_device(self, leaves: list[np.ndarray], pieces: "_Pieces") -> list[tuple[Place, dict[Place, jax.Array]]]:
+        """Of each leaf the number of its parts along each lane axis, and the parts; one transfer for all."""
+        cut = [pieces.cut(leaf, self.dtype) for leaf in leaves]
+        arrays = [part for _, parts in cut for part in parts.values()]
+        shardings = [self._sharding(leaf) for leaf, (_, parts) in zip(leaves, cut, strict=True) for _ in parts]
+        moved = iter(jax.device_put(arrays, shardings))
+        return [(extent, {at: next(moved) for at in parts}) for extent, parts in cut]
+
+    def compiled(self, program: Program, mapping: Mapping) -> Any:
+        """The executable for such leaves, as JAX's ahead-of-time compilation gives it: for analyses."""
+        with precision(self.dtype):
+            return self._executable(*jax.tree.flatten((program, mapping)))
 
     @property
     def _platform(self) -> str:
@@ -116,7 +134,7 @@ class GridRunner:
         while True:
             arguments = [self._argument(leaf) for leaf in leaves]
             wanted = tuple(dict.fromkeys((*self.fields, "needs_enumeration")))
-            key = (layout, tuple((a.shape, a.dtype) for a in arguments), wanted, self.chunk, self.mesh)
+            key = (layout, tuple((a.shape, a.dtype) for a in arguments), wanted, self.chunk, self.mesh, self.is_quick)
             if key in _EXECUTABLES:
                 return _EXECUTABLES[key]
             make_room()
@@ -153,21 +171,27 @@ class GridRunner:
             result = {name: _specification(len(own_axes(name)), axes, True) for name in wanted}
             function = jax.shard_map(points, mesh=self.mesh, in_specs=(given,), out_specs=result, check_vma=False)
         options: Any = {"xla_cpu_multi_thread_eigen": False} if self._platform == "cpu" else None
+        if self.is_quick:
+            options = quick_options()
         with precision(self.dtype):
             return jax.jit(function, compiler_options=options).lower(arguments).compile()
 
 
 def make_runner(
-    structure: Structure, dtype: np.dtype, fields: tuple[str, ...], shape: Place, mesh: Mesh | None
+    structure: Structure,
+    dtype: np.dtype,
+    fields: tuple[str, ...],
+    shape: Place,
+    mesh: Mesh | None,
+    points: int | None = None,
 ) -> GridRunner:
-    """A runner for blocks of up to `shape` points."""
+    """A runner for blocks of up to `shape` points. `points`: in all, None if there may be many."""
     mesh = mesh or default_mesh()
     platform = mesh.devices.flat[0].platform
     most = MOST_LANES.get(platform, ACCELERATOR_LANES)
     if platform == "cpu":
-        fitting = CHUNK_BYTES // lane_bytes(structure, dtype.itemsize)
-        most = min(most, 2 ** int(math.log2(max(fitting, 32))))
-    return GridRunner(dtype, fields, chunk_shape(shape, most, mesh.size), mesh)
+        most = min(most, chunk_lanes(structure, dtype.itemsize) * (SHARING if len(shape) > 1 else 1))
+    return GridRunner(dtype, fields, chunk_shape(shape, most, mesh.size), mesh, points is not None and points <= FEW)
 
 
 def chunk_shape(shape: Place, lanes: int, devices: int = 1) -> Place:
@@ -199,7 +223,7 @@ class _Pieces:
     def places(self) -> Iterator[Place]:
         return product(*(range(-(-n // c)) for n, c in zip(self.shape, self.chunk, strict=True)))
 
-    def cut(self, leaf: np.ndarray, dtype: np.dtype, sharding: NamedSharding) -> tuple[Place, dict[Place, jax.Array]]:
+    def cut(self, leaf: np.ndarray, dtype: np.dtype) -> tuple[Place, dict[Place, np.ndarray]]:
         """The number of parts of a leaf along each lane axis (1 where it does not vary), and the parts by place, filled
         up with the last entry."""
         axes = len(self.shape)
@@ -211,7 +235,7 @@ class _Pieces:
         extent = tuple(len(along) for along in indices)
         leaf = leaf.astype(_kind(leaf, dtype), copy=False)
         places = {at: [along[i] for along, i in zip(indices, at, strict=True)] for at in product(*map(range, extent))}
-        return extent, {at: jax.device_put(leaf[(..., *np.ix_(*along))], sharding) for at, along in places.items()}
+        return extent, {at: leaf[(..., *np.ix_(*along))] for at, along in places.items()}
 
     def store(self, at: Place, found: Leaves, results: Leaves) -> int:
         """Puts a chunk into its place, without its padding; gives the number of its points."""
@@ -230,6 +254,11 @@ def _in_flight(
 ) -> Iterator[tuple[Place, Leaves]]:
     """Results as they come, of a few calls at a time. What has begun ends before an exception leaves."""
     waiting = iter(places)
+    first = list(islice(waiting, 2))
+    if len(first) < 2:
+        yield from map(work, first)
+        return
+    waiting = chain(first, waiting)
     with ThreadPoolExecutor(at_once) as pool:
         running: set[Future[tuple[Place, Leaves]]] = {pool.submit(work, at) for at in islice(waiting, at_once + 1)}
         while running:

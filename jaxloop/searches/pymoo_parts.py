@@ -45,8 +45,8 @@ class _Mutate(Mutation):
 def make_algorithm(genes: Genes, rows: np.ndarray, seed: int, objectives: int, size: int) -> tuple[Any, Any]:
     """The algorithm, which starts from `rows`, and its problem."""
     problem = Problem(n_var=genes.length, n_obj=objectives, xl=0, xu=2**31, vtype=int)
-    kind = GA if objectives == 1 else NSGA2
-    algorithm: Any = kind(
+    kind: Any = GA if objectives == 1 else NSGA2
+    algorithm = kind(
         pop_size=size,
         sampling=rows,
         crossover=_Cross(genes),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +20,7 @@ from ..lower.program import to_device
 from ..program import Mapping, Program
 from ..result import Evaluation
 from ..run.batch import precision
-from ..run.executables import count_trace
+from ..run.executables import count_trace, make_room, on_crowding, quick_options
 from ..sweeps.fields import DERIVED, derive
 from ..sweeps.plan import Plan
 from .objectives import Metric
@@ -30,6 +31,39 @@ ABSENT = -30.0
 
 PENALTY = 3.0
 """Weight of the logarithm by which a mapping exceeds a capacity or a mesh, against that of the objective."""
+
+
+class Limits(eqx.Module):
+    """**Attributes:** `least`: logarithms of the least factors [rank, slot, 1]; `rest`: of what is left of the ranks
+    [rank, 1, 1]; `may`: slots that may take some of it."""
+
+    least: Any
+    rest: Any
+    may: Any
+
+    def log_factors(self, parameters: Any) -> Any:
+        """[rank, slot, lane]"""
+        share = jax.nn.softmax(jnp.where(self.may, parameters, ABSENT), axis=1)
+        return self.least + self.rest * jnp.where(self.may, share, 0.0)
+
+
+def excess(program: Program, result: Evaluation) -> Any:
+    """Logarithms of what levels and meshes are exceeded by, summed. [*lane axes]"""
+    words = result.tile_words if program.sparse is None else result.stored_words
+    demands = [(words.sum(axis=1), result.capacity_words)]
+    if program.sparse is not None:
+        demands.append((result.metadata_bits.sum(axis=1), result.capacity_bits))
+    demands += [(result.instances_x, program.mesh_x), (result.instances_y, program.mesh_y)]
+    demands += [
+        (result.compute_x[None], program.compute_mesh_x[None]),
+        (result.compute_y[None], program.compute_mesh_y[None]),
+    ]
+    excess = 0.0
+    for demand, limit in demands:
+        known = jnp.isfinite(limit) & (limit > 0.0)
+        ratio = jnp.maximum(demand, 1e-6) / jnp.where(known, limit, 1.0)
+        excess = excess + jnp.where(known, jax.nn.relu(jnp.log(ratio)), 0.0).sum(axis=0)
+    return excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +94,11 @@ class Relaxed:
         share = np.where(whole > 0.0, (1.0 - blur) * extra / np.where(whole > 0.0, whole, 1.0), 0.0) + blur * equal
         return np.moveaxis(np.where(may, np.log(np.maximum(share, 1e-12)), ABSENT), 0, -1)
 
-    def log_factors(self, parameters: Any) -> Any:
-        """[rank, slot, lane]"""
+    @cached_property
+    def limits(self) -> "Limits":
         least, may = self.bounds
         total = np.log([float(table[0].astype(float).prod()) for table in self.space.factorizations])
-        rest = jnp.asarray(total - least.sum(axis=1))[:, None, None]
-        share = jax.nn.softmax(jnp.where(may[..., None], parameters, ABSENT), axis=1)
-        return least[..., None] + rest * jnp.where(may[..., None], share, 0.0)
+        return Limits(least[..., None], (total - least.sum(axis=1))[:, None, None], may[..., None])
 
     def skeleton(self, orders: np.ndarray, along_x: np.ndarray, base: Mapping) -> Mapping:
         """Mappings whose orders are those of the slots [lane, slot, rank], pins respected, and whose factors are marks:
@@ -85,7 +117,7 @@ class Relaxed:
 
     def mapping(self, log_factors: Any, skeleton: Mapping, axes: int) -> Mapping:
         """Arrays with lanes first among `axes` trailing lane axes. `skeleton`: the same, without factors."""
-        factors = jnp.exp(log_factors)[(..., *(None,) * (axes - 1))]
+        factors = jnp.exp(log_factors)[(..., *(None,) * (axes - 1))]  # [rank, slot, *lane axes]
         ones = jnp.ones_like(factors[:, 0])
         levels = skeleton.temporal.shape[0]
         temporal = [ones] * levels
@@ -98,69 +130,63 @@ class Relaxed:
                 temporal[slot.level] = factors[:, t]
         return replace(skeleton, temporal=jnp.stack(temporal), spatial_x=jnp.stack(x), spatial_y=jnp.stack(y))
 
-    def loss(self, parameters: Any, program: Program, skeleton: Mapping) -> Any:
+    def loss(self, parameters: Any, limits: "Limits", program: Program, skeleton: Mapping) -> Any:
         """Logarithm of the metric and of what exceeds the hardware, per lane. [lane]"""
         axes = len(self.plan.lane_axes)
-        mapping = self.mapping(self.log_factors(parameters), skeleton, axes)
+        mapping = self.mapping(limits.log_factors(parameters), skeleton, axes)
         result = evaluate(program, mapping)
         wanted = tuple(name for name in self.metric.fields if name in DERIVED)
         values = {name: getattr(result, name) for name in Evaluation.__dataclass_fields__ if name != "context"}
         values = {name: self._points_first(value, axes) for name, value in values.items() if value is not None}
         values |= derive(values, wanted)
-        metric = jnp.log(jnp.maximum(self.metric.of(values), 1e-30)) + PENALTY * self._excess(program, result)
+        metric = jnp.log(jnp.maximum(self.metric.of(values), 1e-30)) + PENALTY * excess(program, result)
         lanes = metric.shape[0]
         return self.aggregate(metric.reshape((lanes, -1)), axis=1)
 
     def _points_first(self, value: Any, axes: int) -> Any:
         return jnp.moveaxis(value, range(-axes, 0), range(axes))
 
-    def _excess(self, program: Program, result: Evaluation) -> Any:
-        """Logarithms of what levels and meshes are exceeded by, summed. [*lane axes]"""
-        words = result.tile_words if program.sparse is None else result.stored_words
-        demands = [(words.sum(axis=1), result.capacity_words)]
-        if program.sparse is not None:
-            demands.append((result.metadata_bits.sum(axis=1), result.capacity_bits))
-        demands += [(result.instances_x, program.mesh_x), (result.instances_y, program.mesh_y)]
-        demands += [
-            (result.compute_x[None], program.compute_mesh_x[None]),
-            (result.compute_y[None], program.compute_mesh_y[None]),
-        ]
-        excess = 0.0
-        for demand, limit in demands:
-            known = jnp.isfinite(limit) & (limit > 0.0)
-            ratio = jnp.maximum(demand, 1e-6) / jnp.where(known, limit, 1.0)
-            excess = excess + jnp.where(known, jax.nn.relu(jnp.log(ratio)), 0.0).sum(axis=0)
-        return excess
+
+_STEPS: dict[Any, Callable[..., Any]] = {}
+on_crowding(_STEPS.clear)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Descent:
     """Adam on the parameters of many lanes at once."""
 
     relaxed: Relaxed
     rate: float = 0.1
 
-    @cached_property
-    def _step(self) -> Callable[..., Any]:
-        optimizer = optax.adam(self.rate)
-
-        def step(parameters: Any, state: Any, program: Program, skeleton: Mapping) -> Any:
-            count_trace("relaxed")
-            slope = jax.grad(lambda given: self.relaxed.loss(given, program, skeleton).sum())(parameters)
-            change, state = optimizer.update(jnp.where(jnp.isfinite(slope), slope, 0.0), state, parameters)
-            return optax.apply_updates(parameters, change), state
-
-        return jax.jit(step)
-
     def run(self, parameters: np.ndarray, skeleton: Mapping, steps: int) -> np.ndarray:
-        """Log factors [lane, rank, slot] after some steps."""
+        """Log factors [lane, rank, slot] after some steps from `parameters` [rank, slot, lane]."""
         plan = self.relaxed.plan
         box = tuple(slice(0, parameters.shape[-1] if d == 0 else dim.size) for d, dim in enumerate(plan.dimensions))
         program, lanes, _ = plan.arrays(box, skeleton)
         with precision(plan.dtype):
-            program, lanes = to_device((program, lanes), plan.dtype)
+            given = to_device((self.relaxed.limits, program, lanes), plan.dtype)
             found = jnp.asarray(parameters, plan.dtype)
             state = optax.adam(self.rate).init(found)
+            step = self._step(jax.tree.structure(given), found.shape)
             for _ in range(steps):
-                found, state = self._step(found, state, program, lanes)
-            return np.moveaxis(np.asarray(self.relaxed.log_factors(found)), -1, 0)
+                found, state = step(found, state, *given)
+            return np.moveaxis(np.asarray(given[0].log_factors(found)), -1, 0)
+
+    def _step(self, layout: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
+        """One executable for all searches of the same sizes, slots and metric."""
+        relaxed = self.relaxed
+        slots = relaxed.space.freedom.slots
+        key = (layout, shape, slots, relaxed.metric.name, relaxed.aggregate, self.rate)
+        if key not in _STEPS:
+            make_room()
+            optimizer = optax.adam(self.rate)
+
+            def step(parameters: Any, state: Any, *given: Any) -> Any:
+                count_trace("relaxed")
+                slope = jax.grad(lambda p: relaxed.loss(p, *given).sum())(parameters)
+                change, state = optimizer.update(jnp.where(jnp.isfinite(slope), slope, 0.0), state, parameters)
+                return optax.apply_updates(parameters, change), state
+
+            # few calls: the time goes to the compiler, which is told to be quick
+            _STEPS[key] = jax.jit(step, compiler_options=quick_options())
+        return _STEPS[key]

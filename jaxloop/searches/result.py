@@ -47,7 +47,7 @@ class SearchResult(eqx.Module):
     - `space_size`: mappings in the space; `is_complete`: all of them were evaluated, so that the result is the optimum.
     - `stopped`: why the search ended.
     - `history`: `evaluations` and `scores` [improvement, metric] of each improvement.
-    - `front`: for an objective of `Pareto`, its mappings with their scores.
+    - `front`: for an objective of `Pareto`, its mappings with their scores; else None.
     - `failures`: why mappings were not valid.
     - `seconds`.
     """

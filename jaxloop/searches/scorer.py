@@ -17,7 +17,7 @@ from ..run.grid import GridRunner, make_runner
 from ..spec.design import Design
 from ..status import Status
 from ..sweeps.axes import MAPPING
-from ..sweeps.fields import DERIVED, derive, kernel_fields
+from ..sweeps.fields import DERIVED, SHORT, check_fields, derive, kernel_fields
 from ..sweeps.plan import Plan, make_plan
 from ..sweeps.values import axis_error
 from .objectives import Metric, required
@@ -53,9 +53,9 @@ class Scores:
 class Scorer:
     """Evaluates mappings of a space.
 
-    **Attributes:** `plan`: mappings, alternatives (`choose`) and scenarios (`over`) as dimensions; `choices`, `scenarios`:
-    the numbers of the latter two; `aggregate`: over scenarios; `limits`: upper bounds of results; `make_smooth`: the
-    plan under conventions without rounding.
+    **Attributes:** `plan`: mappings, alternatives (`choose`) and scenarios (`over`) as dimensions; `choices`,
+    `scenarios`: the numbers of the latter two; `aggregate`: over scenarios; `limits`: upper bounds of results;
+    `make_smooth`: the plan under conventions without rounding; `expected`: mappings that will be evaluated at most.
     """
 
     space: MapSpace
@@ -67,6 +67,7 @@ class Scorer:
     limits: Dict[str, float]
     mesh: Mesh | None
     make_smooth: Callable[[], Plan]
+    expected: int
 
     @cached_property
     def descent(self) -> Descent:
@@ -79,7 +80,9 @@ class Scorer:
     def _runner(self) -> GridRunner:
         lanes = [int(np.prod([self._extent(d, LANES) for d in dims])) for dims in self.plan.lane_axes]
         wanted = kernel_fields(self.plan.fields)
-        return make_runner(self.plan.lowered.program.structure, self.plan.dtype, wanted, tuple(lanes), self.mesh)
+        structure, few = self.plan.lowered.program.structure, min(self.expected, self.space.size)
+        points = few * int(np.prod(self.plan.shape[1:], dtype=float))
+        return make_runner(structure, self.plan.dtype, wanted, tuple(lanes), self.mesh, points)
 
     def _extent(self, d: int, mappings: int) -> int:
         dimension = self.plan.dimensions[d]
@@ -156,6 +159,7 @@ def make_scorer(
     conventions: Conventions,
     dtype: Any,
     mesh: Mesh | None,
+    expected: int | None = None,
 ) -> Scorer:
     """**Raises:** `SpecError` for axes and values that make no sense, and for what is not modeled."""
     if aggregate not in AGGREGATES:
@@ -163,15 +167,17 @@ def make_scorer(
     for name in choose:
         if name in over:
             raise axis_error(str(name), "the axis is chosen and varied at once", "give it once")
-    fields = tuple(dict.fromkeys((*required(metrics), *limits, "status", "violation")))
+    limits = {SHORT.get(name, name): bound for name, bound in limits.items()}
+    fields = check_fields((*required(metrics), *limits, "status", "violation"))
     plan = make_plan(design, {**choose, **over}, space, conventions, dtype, fields, False, 1)
     smooth = partial(make_plan, design, {**choose, **over}, space, SMOOTH, np.float32, fields, False, 1)
+    expected = space.size if expected is None else expected
     chosen = tuple(range(1, 1 + len(choose)))
     varied = tuple(range(1 + len(choose), len(plan.dimensions)))
-    return Scorer(space, plan, metrics, chosen, varied, aggregate, limits, mesh, smooth)
+    return Scorer(space, plan, metrics, chosen, varied, aggregate, limits, mesh, smooth, expected)
 
 
-def evaluate_at(scorer: Scorer, mapping: Mapping, choice: int) -> Evaluation:
+def evaluate_at(scorer: Scorer, mapping: Mapping | None, choice: int) -> Evaluation:
     """Every number of one mapping with one alternative, in the first scenario."""
     plan, sparse = scorer.plan, scorer.plan.design.sparse
     at = dict.fromkeys(range(len(plan.dimensions)), 0)

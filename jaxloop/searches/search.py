@@ -1,8 +1,6 @@
 """`jl.search`: the public function."""
 
-import warnings
 from collections.abc import Callable, Mapping as Dict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,11 @@ from jax.sharding import Mesh
 from .._errors import nearest
 from ..conventions import TIMELOOP_2022, Conventions
 from ..spec.design import Design
-from ..sweeps.fields import SHORT
+from ..sweeps import Pareto
 from ..sweeps.values import axis_error
 from .driver import Budget, Checkpoint, Search, definition_of, drive
 from .methods import METHODS
-from .objectives import read_metrics
+from .objectives import Metric, read_metrics
 from .result import Failures, SearchResult
 from .scorer import Scorer, evaluate_at, make_scorer
 from .space import MapSpace
@@ -53,12 +51,11 @@ def search(
 
     - `space`: None for all mappings that the design's constraints allow.
     - `objective`: what to minimize: a name (`edp`, `energy`, `delay`, `ed2p`, `area`, `last-level-accesses`,
-      `accesses-N`, `ordered-accesses`, or any scalar result), a list of names of which the first that differs by more
-      than 0.1 % decides, or a `Metric`; None for the `mapper` section's, or `edp`.
-    - `method`: `exhaustive`, `random`, `population` or `gradient`; None for exhaustive if the space is small, else
-      population.
-    - `budget`: evaluations, or a `Budget`. Results of a budget of evaluations are the same whatever `batch` or `mesh`.
-    - `seed`: of all random draws.
+      `accesses-N`, `ordered-accesses`, any scalar result), a list of names of which the first that differs by more than
+      0.1 % decides, a `Metric`, or a `Pareto` of names for a front; None for the `mapper` section's, or `edp`.
+    - `method`: `exhaustive`, `random`, `population` or `gradient`; None for exhaustive if the space is small or the
+      budget covers it, else population.
+    - `budget`: evaluations, or a `Budget`. Results of a budget of evaluations do not depend on `batch` or `mesh`.
     - `choose`: axes as of `sweep` (formats, SAFs, hardware) of which the best combination is chosen for each mapping.
     - `over`: axes as of `sweep` (densities, layers as a tuple of axes with rows) over which one mapping must be good;
       `aggregate` combines their metrics: `mean`, `max` or `sum`. A mapping must be valid for all of them.
@@ -72,39 +69,48 @@ def search(
     **Raises:** `SpecError` for what makes no sense or is not modeled; contradictory constraints by name.
     """
     space = MapSpace(design) if space is None else space
-    mapper = design.mapper
-    given = objective if objective is not None else mapper.metrics if mapper is not None else "edp"
-    metrics = read_metrics(design, given)
-    bounds = {SHORT.get(name, name): limit for name, limit in (limits or {}).items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        scorer = make_scorer(
-            design,
-            space,
-            metrics,
-            choose=choose or {},
-            over=over or {},
-            aggregate=aggregate,
-            limits=bounds,
-            conventions=conventions,
-            dtype=dtype,
-            mesh=mesh,
-        )
-    name = method or ("exhaustive" if space.size <= SMALL else "population")
+    metrics = _metrics(design, objective)
+    name = _method(method, space, budget, isinstance(objective, Pareto), bool(choose))
+    limit = _budget(budget, name)
+    axes = {"choose": choose or {}, "over": over or {}, "aggregate": aggregate, "limits": limits or {}}
+    axes |= {"conventions": conventions, "dtype": dtype, "mesh": mesh, "expected": limit.evaluations}
+    scorer = make_scorer(design, space, metrics, **axes)
+    levels = (design.architecture.compute.name, *(level.name for level in design.architecture.levels))
+    tally = Tally(len(metrics), levels, keeps_front=isinstance(objective, Pareto))
+    run = Search(scorer, tally, limit, batch, tell or (lambda _: None))
+    chosen = METHODS[name](space, seed, len(metrics) if tally.keeps_front else 1)
+    keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), _definition(scorer, name, seed))
+    found = None if keeper is None else keeper.load()
+    if found is not None:
+        chosen, run.tally, run.before = found
+    stopped = drive(chosen, run, keeper)
+    return _result(scorer, run, stopped, name)
+
+
+def _metrics(design: Design, objective: Any) -> tuple[Metric, ...]:
+    if isinstance(objective, Pareto):
+        return read_metrics(design, objective.objectives)
+    if objective is None:
+        objective = "edp" if design.mapper is None else design.mapper.metrics
+    return read_metrics(design, objective)
+
+
+def is_searched_completely(space: MapSpace, evaluations: int | None) -> bool:
+    """Whether all mappings are evaluated where no method is named: small spaces, and those that the budget covers."""
+    return space.size <= (SMALL if evaluations is None else evaluations)
+
+
+def _method(given: str | None, space: MapSpace, budget: int | Budget | None, is_front: bool, has_choice: bool) -> str:
+    """**Raises:** `SpecError` for what no method does."""
+    evaluations = budget.evaluations if isinstance(budget, Budget) else budget
+    name = given or ("exhaustive" if is_searched_completely(space, evaluations) else "population")
     if name not in METHODS:
         raise axis_error("method", f'no method "{name}"', nearest(name, METHODS))
-    limit = _budget(budget, name)
-    levels = (design.architecture.compute.name, *(level.name for level in design.architecture.levels))
-    run = Search(scorer, Tally(len(metrics), levels), limit, batch, tell or (lambda _: None))
-    chosen = METHODS[name](space, seed, 1)
-    keeper = None
-    if checkpoint is not None:
-        keeper = Checkpoint(Path(checkpoint), _definition(scorer, name, seed))
-        found = keeper.load()
-        if found is not None:
-            chosen, run.tally, run.before = found
-    stopped = drive(chosen, run, keeper)
-    return _result(design, space, scorer, run, stopped, name)
+    if is_front and name == "gradient":
+        raise axis_error("method", "gradients search for one objective, not for a front", "use the population")
+    if is_front and has_choice:
+        raise axis_error("choose", "a front is of mappings: alternatives are not told apart in it", "search each alone")
+    return name
 
 
 def _budget(given: int | Budget | None, method: str) -> Budget:
@@ -131,8 +137,8 @@ def _definition(scorer: Scorer, method: str, seed: int) -> str:
     )
 
 
-def _result(design: Design, space: MapSpace, scorer: Scorer, run: Search, stopped: str, method: str) -> SearchResult:
-    tally = run.tally
+def _result(scorer: Scorer, run: Search, stopped: str, method: str) -> SearchResult:
+    tally, space = run.tally, scorer.space
     nest, alternative = None, {}
     if tally.mapping is not None:
         nest = space.nest_of(tally.mapping)
@@ -149,7 +155,8 @@ def _result(design: Design, space: MapSpace, scorer: Scorer, run: Search, stoppe
     return SearchResult(
         nest=nest,
         mapping=tally.mapping,
-        evaluate_best=partial(evaluate_at, scorer, tally.mapping, tally.choice),
+        front=tally.front,
+        evaluate_best=lambda: evaluate_at(scorer, tally.mapping, tally.choice),
         scores=tally.best,
         metrics=tuple(metric.name for metric in scorer.metrics),
         alternative=alternative,

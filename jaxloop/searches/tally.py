@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +11,9 @@ import numpy as np
 from ..program import Mapping
 from ..result import Violation
 from ..status import Status
+from ..sweeps.fronts import non_dominated
 from .objectives import improvements
+from .result import Front
 from .scorer import OVER_LIMIT, Scores
 
 _WORDS = {OVER_LIMIT: "over a limit of the user's"} | {
@@ -35,6 +38,8 @@ class Tally:
     reasons: Counter[int] = field(default_factory=Counter)
     at_levels: Counter[tuple[str, int]] = field(default_factory=Counter)
     nearest: Mapping | None = None
+    front: Front | None = None
+    keeps_front: bool = False
     _nearest_reasons: int = 99
     since_best: int = 0
 
@@ -54,9 +59,19 @@ class Tally:
             self.since_best = int(scores.valid[at + 1 :].sum())
         else:
             self.since_best += int(scores.valid.sum())
+        if self.keeps_front:
+            self._add_to_front(mapping, scores)
         self.evaluated += len(scores.status)
         self.valid += int(scores.valid.sum())
         self._add_failures(mapping, scores)
+
+    def _add_to_front(self, mapping: Mapping, scores: Scores) -> None:
+        at = non_dominated(scores.metrics)
+        found = Front(jax.tree.map(partial(_rows, at=at), mapping), scores.metrics[at], scores.choice[at])
+        if self.front is not None:
+            found: Front = jax.tree.map(_joined, self.front, found)
+        best = non_dominated(np.asarray(found.scores))
+        self.front = jax.tree.map(partial(_rows, at=best), found)
 
     def _add_failures(self, mapping: Mapping, scores: Scores) -> None:
         bad = np.flatnonzero(~scores.valid)
@@ -70,7 +85,7 @@ class Tally:
             codes, counts = np.unique(scores.violation[bad, column], return_counts=True)
             for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
                 self.at_levels[level, code] += count if code else 0
-        reasons = sum(((scores.status[bad] & bit) != 0).astype(int) for bit in _WORDS)
+        reasons = np.stack([(scores.status[bad] & bit) != 0 for bit in _WORDS]).sum(axis=0)
         at = int(np.argmin(reasons))
         if reasons[at] < self._nearest_reasons:
             self._nearest_reasons, self.nearest = int(reasons[at]), one_of(mapping, int(bad[at]))
@@ -84,6 +99,14 @@ class Tally:
             for (level, code), count in self.at_levels.most_common()
             if count
         }
+
+
+def _rows(leaf: Any, at: np.ndarray) -> np.ndarray:
+    return np.asarray(leaf)[at]
+
+
+def _joined(old: Any, new: Any) -> np.ndarray:
+    return np.concatenate([old, new])
 
 
 def one_of(mapping: Mapping, at: int) -> Mapping:

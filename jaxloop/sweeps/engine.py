@@ -26,7 +26,7 @@ def compute(
     """
     wanted = kernel_fields(plan.fields)
     structure = plan.lowered.program.structure
-    runner = make_runner(structure, plan.dtype, wanted, plan.lane_shape, mesh)
+    runner = make_runner(structure, plan.dtype, wanted, plan.lane_shape, mesh, plan.points)
     delivered: Future[None] | None = None
     with ThreadPoolExecutor(1) as preparing, ThreadPoolExecutor(1) as delivering:
         boxes = [(number, plan.box(number)) for number in numbers]
