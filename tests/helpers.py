@@ -11,6 +11,7 @@ import numpy as np
 
 import jaxloop as jl
 from benchmarks.cases import primes
+from jaxloop.program import Activity
 from jaxloop.result import Evaluation
 from jaxloop.run.batch import BATCH_FIELDS
 from jaxloop.spec.mapping import LevelNest
@@ -114,3 +115,14 @@ def edit_levels(design: jl.Design, edit: Any) -> jl.Design:
     assert design.nest is not None
     levels: tuple[LevelNest, ...] = tuple(edit(index, level) for index, level in enumerate(design.nest.levels))
     return dataclasses.replace(design, nest=jl.LoopNest(levels))
+
+
+def assert_activities_sum(one: Evaluation) -> None:
+    """Energy by activity, with that of the compute units, is all energy; without addresses and networks it is that of
+    the accesses to tensors."""
+    of_levels = one.energy_pj_by_activity
+    assert one.valid and one.context is not None
+    assert of_levels.shape == (len(one.context.names.levels), len(Activity)) and (of_levels >= 0.0).all()
+    np.testing.assert_allclose(of_levels.sum() + one.compute_energy_pj, one.energy_pj, rtol=1e-12)
+    accesses = np.delete(of_levels, [Activity.ADDRESS, Activity.NETWORK], axis=1)
+    np.testing.assert_allclose(accesses.sum(axis=1), one.energy_pj_by_tensor.sum(axis=1), rtol=1e-12)

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-LEVELS, TENSORS, ACTIONS = ("MAC", "Buffer", "DRAM"), ("A", "Z"), ("read", "fill", "compute")
+LEVELS, TENSORS, ACTIVITIES = ("Registers", "Buffer", "DRAM"), ("A", "Z"), ("read", "fill", "network")
+OF_COMPUTE, OF_ACCESSES = 0.125, 0.75
+"""Shares of the energy: of the compute units, and of the accesses to tensors."""
 
 
 def a_sweep(axes: Mapping[str, Any], share_invalid: float = 0.0, parts: bool = True) -> xr.Dataset:
-    """`axes`: name -> values; `a+b` -> pairs of values. `parts`: with energies by tensor and by action."""
+    """`axes`: name -> values; `a+b` -> pairs of values. `parts`: with energies by tensor, by activity
+    and of the compute units."""
     draw = np.random.default_rng(7)
     dims, shape = tuple(axes), tuple(map(len, axes.values()))
     cycles = np.round(draw.lognormal(10, 0.5, shape))
@@ -29,8 +32,12 @@ def a_sweep(axes: Mapping[str, Any], share_invalid: float = 0.0, parts: bool = T
     for name, values in axes.items():
         coords |= _coords(name, values)
     if parts:
-        for dim, labels in (("tensor", TENSORS), ("action", ACTIONS)):
-            share = draw.dirichlet(np.ones(len(LEVELS) * len(labels))).reshape(len(LEVELS), len(labels))
+        variables["compute_energy_pj"] = (dims, energy * OF_COMPUTE, _attrs("pJ", "compute energy"))
+        for dim, labels, whole in (
+            ("tensor", TENSORS, OF_ACCESSES),
+            ("activity", ACTIVITIES, 1.0 - OF_COMPUTE),
+        ):
+            share = whole * draw.dirichlet(np.ones(len(LEVELS) * len(labels))).reshape(len(LEVELS), len(labels))
             split = energy[..., None, None] * share
             variables[f"energy_pj_by_{dim}"] = ((*dims, "level", dim), split, _attrs("pJ", f"energy by {dim}"))
             coords[dim] = (dim, list(labels), _attrs("", dim))

@@ -86,9 +86,15 @@ def names_in(text: str) -> tuple[str, ...]:
 def read_axes(texts: Iterable[str], files: tuple[str, ...]) -> dict[Any, Any]:
     """`AXIS=VALUES` of the command line, as `sweep` takes them.
 
-    **Raises:** `SpecError` for text without `=`.
+    **Raises:** `SpecError` for text without `=` or without a name, and for an axis given twice.
     """
-    return dict(_axis(text, files) for text in texts)
+    over: dict[Any, Any] = {}
+    for text in texts:
+        name, values = _axis(text, files)
+        if name in over:
+            raise SpecError([Diagnostic(Place("", 0, text), "the axis is given twice", "merge the two")])
+        over[name] = values
+    return over
 
 
 def _axis(text: str, files: tuple[str, ...]) -> tuple[Any, Any]:
@@ -97,9 +103,10 @@ def _axis(text: str, files: tuple[str, ...]) -> tuple[Any, Any]:
     from ..sweeps.values import FORMS, split
 
     names, equals, values = text.partition("=")
-    if not equals:
-        raise SpecError([Diagnostic(Place("", 0, text), "there is no `=`", f"write AXIS=VALUES; {FORMS}")])
     named = tuple(split(names))
+    if not equals or not named:
+        missing = "no axis" if equals else "no `=`"
+        raise SpecError([Diagnostic(Place("", 0, text), f"there is {missing}", f"write AXIS=VALUES; {FORMS}")])
     if named == ("sparse",):
         return "sparse", {name: load(name) if is_shipped(name) else load(*files, name) for name in split(values)}
     return (named[0] if len(named) == 1 else named), values

@@ -11,6 +11,7 @@ from ..conventions import PRESETS
 from .common import (
     check_names,
     errors_as_messages,
+    fail,
     names_in,
     read_axes,
     show_warnings,
@@ -48,7 +49,7 @@ _MOST_BROKEN_DOWN = 10**5
     help="Vary the mapping too: N random ones that the constraints in FILES allow.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random mappings.")
-@click.option("--fields", metavar="NAME,...", help="Results of each point [default: cycles,energy_pj,valid].")
+@click.option("--fields", metavar="NAME,...", help="More results of each point than cycles, energy_pj and valid.")
 @click.option(
     "--best",
     metavar="OBJECTIVE[:AXIS,...]",
@@ -92,13 +93,17 @@ def sweep_command(
     with errors_as_messages(), stoppable(f"{out} keeps what is done, the same command goes on" if out else ""):
         _check_outputs(out, export_path, plot)
         check_names(files)
+        if float32 and PRESETS[conventions].integer_counts:
+            fail([f"--float32 cannot hold the counts of --conventions {conventions}: add --conventions smooth"])
         from .._api import load
 
         design = load(*files)
         show_warnings(design.warnings)
         over = read_axes(axes, files)
-        reduce = _reduction(best, pareto)
-        wanted = _fields(design, fields, over, zipped, plot is not None and reduce is None)
+        reduce = _reduction(best, pareto, fields)
+        # whether there are plots must not make another sweep of what --out keeps
+        is_drawn = plot is not None and out is None and reduce is None
+        wanted = _fields(design, fields, over, zipped, is_drawn)
         source = _mappings(design, mappings, seed)
         precision = "float32" if float32 else "float64"
         options = {"zipped": zipped, "reduce": reduce, "out": out, "mappings": source, "fields": wanted}
@@ -113,15 +118,17 @@ def _sweep(design: "Design", over: dict[Any, Any], **options: Any) -> Any:
         return sweep(design, over, progress=True, **options)
 
 
-def _reduction(best: str | None, pareto: str | None) -> Any:
+def _reduction(best: str | None, pareto: str | None, fields: str | None) -> Any:
     from ..sweeps import Best, Pareto
+    from ..sweeps.fields import DEFAULT_FIELDS
 
+    results = (*DEFAULT_FIELDS, *names_in(fields or ""))
     found: dict[str, Any] = {}
     if best is not None:
         objective, _, per = best.partition(":")
-        found["best"] = Best(objective, per=names_in(per))
+        found["best"] = Best(objective, per=names_in(per), results=results)
     if pareto is not None:
-        found["pareto"] = Pareto(names_in(pareto))
+        found["pareto"] = Pareto(names_in(pareto), results=results)
     return found if len(found) > 1 else next(iter(found.values()), None)
 
 
@@ -129,12 +136,11 @@ def _fields(design: "Design", given: str | None, over: dict[Any, Any], zipped: b
     from ..sweeps.axes import read_dimensions
     from ..sweeps.fields import DEFAULT_FIELDS
 
-    if given:
-        return names_in(given)
+    wanted = (*DEFAULT_FIELDS, *names_in(given or ""))
     if not is_drawn:
-        return DEFAULT_FIELDS
+        return wanted
     points = prod(dimension.size for dimension in read_dimensions(design, over, zipped, None))
-    return (*DEFAULT_FIELDS, *(_BREAKDOWN if points <= _MOST_BROKEN_DOWN else ()))
+    return (*wanted, *(_BREAKDOWN if points <= _MOST_BROKEN_DOWN else ()))
 
 
 def _mappings(design: "Design", number: int | None, seed: int) -> Any:

@@ -1,4 +1,4 @@
-"""Where the energy of a sweep's points goes: stacked bars by level, by action and by tensor."""
+"""Where the energy of a sweep's points goes: stacked bars by level, by activity and by tensor."""
 
 import textwrap
 from collections.abc import Callable, Mapping
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 BREAKDOWNS = {
-    "level": ("energy_pj_by_level", "energy_pj_by_action", "energy_pj_by_tensor"),
-    "action": ("energy_pj_by_action",),
+    "level": ("energy_pj_by_activity", "energy_pj_by_tensor"),
+    "activity": ("energy_pj_by_activity",),
     "tensor": ("energy_pj_by_tensor",),
 }
 """Dimension of the parts -> the variables that tell them, the first that the dataset has."""
+COMPUTE, COMPUTE_ENERGY = "compute", "compute_energy_pj"
+"""A part beside levels and activities: the compute units. No tensor has a share of it."""
 MAX_PARTS = 7
 
 
@@ -52,20 +54,28 @@ def _parts(dataset: "Dataset", dim: str, names: tuple[str, ...], index: np.ndarr
     name = next((name for name in names if name in dataset), None)
     if name is None:
         return {}
+    table = _at(dataset, name, dim, index)
+    labels = [str(label) for label in dataset[dim].values]
+    if dim != "tensor" and COMPUTE_ENERGY in dataset:
+        table = np.concatenate([table, _at(dataset, COMPUTE_ENERGY, None, index)])
+        labels.append(COMPUTE)
+    order = [i for i in np.argsort(-table.sum(1), kind="stable") if table[i].any()]
+    parts = {labels[i]: table[i] for i in order[:MAX_PARTS]}
+    if rest := order[MAX_PARTS:]:
+        parts[labels[rest[0]] if len(rest) == 1 else f"{len(rest)} others"] = table[rest].sum(0)
+    return parts
+
+
+def _at(dataset: "Dataset", name: str, dim: str | None, index: np.ndarray) -> np.ndarray:
+    """A variable at some points of the sweep, summed over all but `dim`: shape `(dim, bar)`, `(1, bar)` for None."""
     dims = [str(d) for d in dataset["cycles"].dims]
     places = np.unravel_index(index, [dataset.sizes[d] for d in dims]) if dims else ()
     rows = []
     for place in zip(*places, strict=True) if dims else [()]:
         at = {d: int(i) for d, i in zip(dims, place, strict=True) if d in dataset[name].dims}
         point = dataset[name].isel(at)
-        rows.append(point.sum([d for d in point.dims if d != dim]).values)
-    table = np.asarray(rows, float).T
-    order = [i for i in np.argsort(-table.sum(1), kind="stable") if table[i].any()]
-    labels = [str(label) for label in dataset[dim].values]
-    parts = {labels[i]: table[i] for i in order[:MAX_PARTS]}
-    if len(order) > MAX_PARTS:
-        parts[f"{len(order) - MAX_PARTS} others"] = table[order[MAX_PARTS:]].sum(0)
-    return parts
+        rows.append(np.atleast_1d(point.sum([d for d in point.dims if d != dim]).values))
+    return np.asarray(rows, float).T
 
 
 def _draw(
@@ -77,17 +87,16 @@ def _draw(
     design: str,
     notes: tuple[str, ...],
 ) -> None:
-    """Shares in percent where one bar would hide beside another."""
+    """Shares of all energy in percent where one bar would hide beside another."""
     figure.set_size_inches(max(6.0, 2.6 + 0.6 * len(texts)), 2.3 * len(parts) + 0.7)
     panels = np.ravel(figure.subplots(len(parts), 1, sharex=True))
     as_shares = is_log(totals)
     scale, label = unit_of("energy_pj", totals)
     at = np.arange(len(texts))
     for panel, (dim, stacks) in zip(panels, parts.items(), strict=True):
-        whole = np.sum(list(stacks.values()), axis=0)
         bottom = np.zeros(len(texts))
         for i, (name, part) in enumerate(stacks.items()):
-            height = 100 * part / whole if as_shares else part / scale
+            height = 100 * part / totals if as_shares else part / scale
             color = GRAY if i == MAX_PARTS else COLORS[i]
             panel.bar(
                 at, height, 0.75, bottom, label=name, color=color, hatch=HATCHES[i], edgecolor="white", lw=0,

@@ -47,7 +47,7 @@ def plots_of(dataset: "Dataset") -> dict[str, Draw]:
     - `map`: cycles and energy over the first two numeric axes.
     - `bars`: the same quantities where no axis is numeric.
     - `pareto`: energy against cycles of all valid points, mappings included; those that no other point beats in both.
-    - `energy`: shares of levels, actions and tensors over the first axis, where the dataset has them.
+    - `energy`: shares of levels, activities and tensors over the first axis, where the dataset has them.
 
     **Raises:** `SpecError` where the dataset is none of a sweep or no point of it is valid.
     """

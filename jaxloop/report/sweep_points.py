@@ -13,7 +13,7 @@ from .._errors import Diagnostic, Place, SpecError
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
-MAPPING = "mapping"
+MAPPING, FRONT = "mapping", "point"
 _OF_WORKLOADS = ("density.", "rank.")
 NEEDED = ("cycles", "energy_pj", "valid")
 DECADES_OF_LOG_AXES = 1.5
@@ -150,14 +150,16 @@ def points_of(dataset: "Dataset") -> Points:
 
 def refuse(dataset: "Dataset", message: str, remedy: str) -> NoReturn:
     """**Raises:** `SpecError` about the dataset, under the name of its design."""
-    place = Place(f"sweep of {dataset.attrs.get('design', 'a design')}")
+    place = Place(f"sweep of {dataset.attrs.get('design') or 'a design'}")
     raise SpecError([Diagnostic(place, message, remedy)])
 
 
 def axis_of(dataset: "Dataset", dim: str) -> Axis:
     """The axis of a dimension. Zipped axes are numeric where the first of them is and grows or falls all along."""
     length = dataset.sizes[dim]
-    zipped = [c for c in dataset.coords.values() if c.dims == (dim,) and c.name != dim]
+    along = [c for c in dataset.coords.values() if c.dims == (dim,) and c.name != dim]
+    # where a dimension has a name of its own, other coordinates tell where the best along others was found
+    zipped = [c for c in along if c.name in dim.split("+") or dim not in dataset.coords]
     coords = zipped or ([dataset.coords[dim]] if dim in dataset.coords else [])
     if not coords:
         return Axis(dim, dim, np.arange(length, dtype=float), tuple(map(str, range(length))), False, False)
@@ -169,7 +171,7 @@ def axis_of(dataset: "Dataset", dim: str) -> Axis:
         label = ", ".join(_label(coord) for coord in coords)
     columns = [_texts(coord.values) for coord in (coords[:1] if same else coords)]
     texts = tuple(", ".join(row) for row in zip(*columns, strict=True))
-    numeric = dim != MAPPING and _is_scale(coords[0].values)
+    numeric = dim not in (MAPPING, FRONT) and _is_scale(coords[0].values)
     if not numeric:
         return Axis(dim, label, np.arange(length, dtype=float), texts, False, False)
     if len(coords) > 1 and not same:

@@ -79,4 +79,6 @@ def _text(value: Any) -> str:
         return str(value)
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    return f"{int(value):,}" if float(value).is_integer() and abs(value) < 1e15 else f"{float(value):.6g}"
+    number = float(value)
+    is_plain = abs(number) < 1e15 and (number.is_integer() or abs(number) >= 1e5)
+    return f"{number:,.0f}" if is_plain else f"{number:.6g}"

@@ -1,5 +1,6 @@
 """Results with names: dimensions, coordinates, units."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -64,3 +65,20 @@ def labelled(plan: Plan, values: dict[str, np.ndarray]) -> xr.Dataset:
     dims = tuple(dimension.name for dimension in plan.dimensions)
     variables = {name: xr.Variable((*dims, *axes_of(name)), leaf, attributes(name)) for name, leaf in values.items()}
     return xr.Dataset(variables, coordinates(plan, tuple(values)), attrs(plan))
+
+
+def storable(dataset: xr.Dataset) -> xr.Dataset:
+    """Texts as objects: of fixed length they have no specification in Zarr."""
+    texts = {n: (c.dims, c.values.astype(object), c.attrs) for n, c in dataset.coords.items() if c.dtype.kind == "U"}
+    return dataset.assign_coords(texts)
+
+
+def ordered(dataset: xr.Dataset) -> xr.Dataset:
+    """Variables as the sweep lists them, texts as it holds them: both are lost on a disk."""
+    told = json.loads(dataset.attrs.get("definition", "{}"))
+    dimensions = [dimension["name"] for dimension in told.get("dimensions", ())]
+    names = [name for dimension in dimensions for name in (dimension, *dimension.split("+"))]
+    place = {name: i for i, name in reversed([*enumerate((*names, *told.get("fields", ())))])}
+    texts = {n: (c.dims, c.values.astype(object), c.attrs) for n, c in dataset.coords.items() if c.dtype.kind == "T"}
+    dataset = dataset.assign_coords({n: (dims, text.astype(str), notes) for n, (dims, text, notes) in texts.items()})
+    return dataset[sorted(map(str, dataset.variables), key=lambda name: (place.get(name, len(place)), name))]

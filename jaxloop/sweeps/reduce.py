@@ -166,6 +166,7 @@ class Pareto:
 
     def result(self, plan: Plan, state: State) -> xr.Dataset:
         found = {name: (("point",), state[name], attributes(name)) for name in self._named}
+        found["valid"] = (("point",), np.ones(len(state["index"]), bool), attributes("valid"))
         kept = _kept(plan, self.per)
         at = np.unravel_index(state["cell"], tuple(plan.shape[d] for d in kept)) if kept else ()
         where = _at(plan, self.per, state["index"])

@@ -18,7 +18,7 @@ import zarr
 import zarr.codecs
 
 from .._errors import Diagnostic, Place, SpecError
-from .dataset import attrs, coordinates
+from .dataset import attrs, coordinates, ordered, storable
 from .fields import attributes, axes_of, fill_of, kind_of
 from .partials import partial_of, remove
 from .plan import Box, Plan
@@ -65,7 +65,7 @@ def open_sweep(path: str | os.PathLike[str], group: str | None = None) -> xr.Dat
     **Raises:** `SpecError` where there is none.
     """
     try:
-        return xr.open_zarr(os.fspath(path), group=group, chunks=None, consolidated=False)
+        return ordered(xr.open_zarr(os.fspath(path), group=group, chunks=None, consolidated=False))
     except (OSError, ValueError, KeyError) as error:
         raise _refusal(Path(path), f"no sweep can be read there: {error}", _DAMAGED) from None
 
@@ -114,7 +114,7 @@ def refuse_another(path: Path, found: Any, wanted: dict[str, Any]) -> None:
 def _create(path: Path, plan: Plan) -> None:
     partial = partial_of(path)
     try:
-        named = xr.Dataset({}, coordinates(plan, plan.fields), attrs(plan))
+        named = storable(xr.Dataset({}, coordinates(plan, plan.fields), attrs(plan)))
         named.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
         group = zarr.open_group(partial, mode="r+", zarr_format=3)
         dims = tuple(dimension.name for dimension in plan.dimensions)

@@ -18,7 +18,7 @@ from ..conventions import TIMELOOP_2022, Conventions
 from ..program import Activity
 from ..spec.design import Design
 from .checkpoint import Checkpoint
-from .dataset import attrs, labelled
+from .dataset import attrs, labelled, ordered, storable
 from .engine import compute
 from .fields import DEFAULT_FIELDS, axes_of, check_fields, kind_of, labels
 from .partials import partial_of, remove
@@ -181,7 +181,7 @@ def _reduced(
     with _explained(path, _KEPT):
         compute(plan, range(done, int(np.prod(plan.blocks))), add, mesh, bar.advance)
         notes = attrs(plan) | {"definition": json.dumps(definition, sort_keys=True)}
-        results = {n: r.result(plan, states[n]).assign_attrs(notes) for n, r in reductions.items()}
+        results = {n: ordered(r.result(plan, states[n]).assign_attrs(notes)) for n, r in reductions.items()}
         if path is not None and checkpoint is not None:
             _write_results(path, results)
             checkpoint.remove()
@@ -192,7 +192,7 @@ def _write_results(path: Path, results: dict[str, xr.Dataset]) -> None:
     partial = partial_of(path)
     try:
         for name, found in results.items():
-            found.to_zarr(partial, group=name or None, mode="a", zarr_format=3, consolidated=False)
+            storable(found).to_zarr(partial, group=name or None, mode="a", zarr_format=3, consolidated=False)
         os.replace(partial, path)
     finally:
         remove(partial)

@@ -15,6 +15,7 @@ from jaxloop.report.explain.counts import stages_of
 from jaxloop.report.explain.energy import block_ratio, compute_items, instances_charged, storage_items
 from jaxloop.report.explain.safs import chosen_of, gates_or_skips, options_of, outer_saf
 from jaxloop.spec.sparse import ActionKind
+from tests.helpers import assert_activities_sum
 from tests.kernel.test_position_skipping import texts as compacted_texts
 from tests.report.conftest import sparse_texts
 from tests.sparse_examples import Example
@@ -235,6 +236,7 @@ def test_overbooking():
     texts = example.texts()
     texts["architecture"] = texts["architecture"].replace("data_storage_depth: 4096", "data_storage_depth: 64", 1)
     evaluation = jaxloop.evaluate(jaxloop.loads(texts))
+    assert_activities_sum(evaluation)
     text = explanation(evaluation, Subject(0, 0))
     assert "planned for: 23 words" in text
     assert "x 1 instances on average = 13,212.000 pJ" in text

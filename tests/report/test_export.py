@@ -53,7 +53,7 @@ def test_parquet_has_all_columns_and_units(dataset, tmp_path):
         assert list(map(repr, table[name].to_pylist())) == list(map(repr, values)), name
     assert str(table.schema.field("valid").type) == "bool" and str(table.schema.field("status").type) == "int64"
     metadata = table.schema.metadata
-    assert json.loads(metadata[b"units"])["energy_pj_by_action.DRAM.read"] == "pJ"
+    assert json.loads(metadata[b"units"])["energy_pj_by_activity.DRAM.read"] == "pJ"
     assert metadata[b"design"] == b"demo" and metadata[b"definition"] == b'{"axes": []}'
     assert table.schema.field("cycles").metadata == {b"units": b"cycle", b"long_name": b"cycles"}
 
@@ -172,8 +172,8 @@ def test_refusals(dataset, tmp_path):
         export(dataset.drop_vars("cycles"), tmp_path / "sweep.csv")
     with pytest.raises(SpecError, match='"/": size/A'):
         export(dataset.assign({"size/A": dataset["cycles"]}), tmp_path / "sweep.nc")
-    with pytest.raises(SpecError, match="two columns energy_pj_by_tensor.MAC.A"):
-        export(dataset.assign({"energy_pj_by_tensor.MAC.A": dataset["cycles"]}), tmp_path / "sweep.csv")
+    with pytest.raises(SpecError, match="two columns energy_pj_by_tensor.DRAM.A"):
+        export(dataset.assign({"energy_pj_by_tensor.DRAM.A": dataset["cycles"]}), tmp_path / "sweep.csv")
     with pytest.raises(FileNotFoundError):
         export(dataset, tmp_path / "absent" / "sweep.csv")
     assert os.listdir(tmp_path) == []

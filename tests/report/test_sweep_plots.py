@@ -12,7 +12,7 @@ from jaxloop._errors import SpecError
 from jaxloop.report.figures import COLORS, render
 from jaxloop.report.sweep_plots import pareto_front, plots_of, write_plots
 from jaxloop.report.sweep_points import axis_of, number_text, points_of
-from tests.sweep_datasets import a_sweep
+from tests.sweep_datasets import OF_ACCESSES, a_sweep
 
 DENSITIES = np.geomspace(0.001, 1.0, 7)
 FORMATS = ["UOP-CP", "B", "RLE"]
@@ -106,6 +106,20 @@ def test_zipped_axes():
     mixed = a_sweep({"format.Buffer.A+Buffer.size": [("B", 8), ("RLE", 4)]})
     assert axis_of(mixed, "format.Buffer.A+Buffer.size").texts == ("B, 8", "RLE, 4")
     assert "bars" in plots_of(mixed) and "lines" not in plots_of(mixed)
+
+
+def test_where_the_best_was_found_is_no_axis():
+    best = a_sweep({"Buffer.size": [16, 64, 256]}).assign_coords(mapping=("Buffer.size", [7, 7, 3]))
+    axis = axis_of(best, "Buffer.size")
+    assert axis.numeric and axis.label == "Buffer.size [word]" and axis.texts == ("16", "64", "256")
+
+
+def test_points_of_a_front_are_told_by_their_axes():
+    front = a_sweep({"point": range(3)}, parts=False).drop_vars("point")
+    sizes = {"density.A": ("point", [0.1, 0.2, 0.3]), "Buffer.size": ("point", [16, 64, 16])}
+    axis = axis_of(front.assign_coords(sizes), "point")
+    assert not axis.numeric and axis.texts == ("0.1, 16", "0.2, 64", "0.3, 16")
+    assert "bars" in plots_of(front.assign_coords(sizes))
 
 
 @pytest.mark.parametrize(
@@ -220,39 +234,46 @@ def test_energy_adds_up():
     dataset = a_sweep({"density.A": np.linspace(0.05, 1.0, 20), "format.Buffer.A": FORMATS, "mapping": range(4)})
     figure = drawn(dataset, "energy")
     assert title(figure) == "demo (best of 4 mappings; best of 3 format.Buffer.A; 12 of 20 density.A)"
-    assert [panel.get_legend().get_title().get_text() for panel in figure.axes] == ["level", "action", "tensor"]
+    assert [panel.get_legend().get_title().get_text() for panel in figure.axes] == ["level", "activity", "tensor"]
     flat = dataset["edp"].stack(rest=["format.Buffer.A", "mapping"]).argmin("rest")
     energy = dataset["energy_pj"].stack(rest=["format.Buffer.A", "mapping"]).isel(rest=flat).values
     kept = np.linspace(0, 19, 12).round().astype(int)
-    for panel, parts in zip(figure.axes, (3, 3, 2), strict=True):
+    for panel, parts, share in zip(figure.axes, (4, 4, 2), (1.0, 1.0, OF_ACCESSES), strict=True):
+        names = [text.get_text() for text in panel.get_legend().get_texts()]
+        assert ("compute" in names) == (parts == 4)
         heights = np.array([bar.get_height() for bar in panel.patches]).reshape(parts, 12)
-        np.testing.assert_allclose(heights.sum(0), energy[kept] / 1e3)
+        np.testing.assert_allclose(heights.sum(0), share * energy[kept] / 1e3)
         assert panel.get_ylabel() == "energy [nJ]"
         assert len({bars[0].get_hatch() for bars in panel.containers}) == parts
 
 
 def test_energies_far_apart_are_shares():
     dataset = a_sweep({"rank.M": [1, 10, 100]})
-    for name in ("energy_pj", "energy_pj_by_tensor", "energy_pj_by_action"):
+    for name in ("energy_pj", "compute_energy_pj", "energy_pj_by_tensor", "energy_pj_by_activity"):
         dataset[name] = dataset[name] * xr.DataArray([1.0, 1e3, 1e6], dims="rank.M")
-    panel = drawn(dataset, "energy").axes[0]
+    panel, _, tensors = drawn(dataset, "energy").axes
     assert panel.get_ylabel() == "share of energy [%]"
-    assert np.array([bar.get_height() for bar in panel.patches]).reshape(3, 3).sum(0) == pytest.approx([100.0] * 3)
+    assert np.array([bar.get_height() for bar in panel.patches]).reshape(4, 3).sum(0) == pytest.approx([100.0] * 3)
+    of_tensors = np.array([bar.get_height() for bar in tensors.patches]).reshape(2, 3).sum(0)
+    assert of_tensors == pytest.approx([100.0 * OF_ACCESSES] * 3)
     assert len(panel.texts) == 3 and "energy [" in panel.get_title("left")
 
 
 def test_small_parts_are_put_together():
-    dataset = a_sweep({"rank.M": [1, 2]})
-    many = xr.DataArray(np.arange(1.0, 11.0), dims="level", coords={"level": [f"L{i}" for i in range(10)]})
-    dataset = dataset.drop_dims(["level", "tensor", "action"]).assign(energy_pj_by_level=dataset["cycles"] * many)
-    (panel,) = drawn(dataset, "energy").axes
-    assert [text.get_text() for text in panel.get_legend().get_texts()][::-1] == [f"L{i}" for i in range(9, 2, -1)] + [
-        "3 others"
-    ]
+    dataset = a_sweep({"rank.M": [1, 2]}).drop_dims(["level", "tensor", "activity"]).drop_vars("compute_energy_pj")
+
+    def legend(parts: int) -> list[str]:
+        labels = {"level": [f"L{i}" for i in range(parts)], "tensor": ["A"]}
+        many = xr.DataArray(np.arange(1.0, parts + 1.0)[:, None], dims=("level", "tensor"), coords=labels)
+        panel, _ = drawn(dataset.assign(energy_pj_by_tensor=dataset["cycles"] * many), "energy").axes
+        return [text.get_text() for text in panel.get_legend().get_texts()][::-1]
+
+    assert legend(10) == [f"L{i}" for i in range(9, 2, -1)] + ["3 others"]
+    assert legend(8) == [f"L{i}" for i in range(7, -1, -1)]
 
 
 def test_files_are_the_same_again(tmp_path):
-    dataset = a_sweep({"density.A": [0.1, 0.3], "Buffer.size": [1, 2]}).drop_vars("energy_pj_by_action")
+    dataset = a_sweep({"density.A": [0.1, 0.3], "Buffer.size": [1, 2]}).drop_vars("energy_pj_by_activity")
     paths = write_plots(dataset, tmp_path)
     names = [f"{name}.{kind}" for name in ("lines", "map", "pareto", "energy") for kind in ("png", "svg")]
     assert [path.name for path in paths] == names and sorted(os.listdir(tmp_path)) == sorted(names)
