@@ -77,8 +77,10 @@ def _spaced(name: str, kind: str, arguments: str) -> np.ndarray:
         first, last, step = (float(argument) for argument in arguments.split(","))
     except ValueError:
         raise axis_error(name, f"{kind}({arguments}) needs three numbers", FORMS) from None
+    if not np.isfinite([first, last, step]).all():
+        raise axis_error(name, f"{kind}({arguments}) needs finite numbers", FORMS)
     exact = np.floor((last - first) / step + 1e-9) + 1 if kind == "range" and step else step
-    if not (np.isfinite([first, last, exact]).all() and exact == np.floor(exact) and 1 <= exact <= _MAX_VALUES):
+    if not (exact == np.floor(exact) and 1 <= exact <= _MAX_VALUES):
         raise axis_error(name, f"{kind}({arguments}) makes no sensible number of values", FORMS)
     number = int(exact)
     if kind == "range":
