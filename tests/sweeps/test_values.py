@@ -127,9 +127,9 @@ WRONG: dict[str, tuple[dict[Any, Any], str]] = {
     "range of nothing": ({"density.A": "range(0, 1, 0)"}, r"makes no sensible number of values \(write"),
     "range the wrong way": ({"density.A": "range(1, 0, 0.1)"}, r"makes no sensible number of values \(write"),
     "range of too much": ({"density.A": "range(0, 1, 1e-12)"}, r"makes no sensible number of values \(write"),
-    "infinite range": ({"density.A": "range(0, inf, 1)"}, r"makes no sensible number of values \(write"),
-    "infinite number": ({"density.A": "linspace(0, 1, inf)"}, r"makes no sensible number of values \(write"),
-    "nan number": ({"density.A": "linspace(0, 1, nan)"}, r"makes no sensible number of values \(write"),
+    "infinite range": ({"density.A": "range(0, inf, 1)"}, r"needs finite numbers \(write"),
+    "infinite number": ({"density.A": "linspace(0, 1, inf)"}, r"needs finite numbers \(write"),
+    "nan number": ({"density.A": "linspace(0, 1, nan)"}, r"needs finite numbers \(write"),
     "logspace of exponents": (
         {"density.A": "logspace(-3, 0, 4)"},
         r"needs numbers above 0 \(give first",
