@@ -1,9 +1,8 @@
-"""`python -m benchmarks.search_speed [--json FILE]`: seconds until a search has what the reference's mapper finds in ten
-minutes on one thread.
+"""`python -m benchmarks.search_speed [--json FILE]`: time to what the reference finds in ten minutes.
 
-The reference evaluates about 10 sparse and 630 dense mappings a second: 6,000 and 380,000 in ten minutes. What so many
-uniform draws find, the median of several seeds, is the target; then the time, everything compiled, in which each method
-first has a mapping as good.
+The reference's mapper, on one thread, evaluates about 10 sparse and 630 dense mappings a second: 6,000 and 380,000 in
+ten minutes. What so many uniform draws find, the median of several seeds, is the target; then the time, everything
+compiled, in which each method first has a mapping as good.
 """
 
 import argparse

@@ -10,7 +10,7 @@ from rich.table import Table
 from ..spec.mapping import LevelNest, LoopNest
 from .figures import BLUE, COLORS, render
 
-_UNITS = {"edp": "pJ cycle", "ed2p": "pJ cycle^2", "energy_pj": "pJ", "energy": "pJ", "cycles": "cycles"}
+_UNITS = {"edp": "J cycle", "ed2p": "J cycle^2", "energy_pj": "pJ", "energy": "pJ", "cycles": "cycles"}
 
 
 def nest_line(nest: LoopNest) -> str:

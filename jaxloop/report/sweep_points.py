@@ -134,10 +134,10 @@ def points_of(dataset: "Dataset") -> Points:
     if missing:
         refuse(dataset, f"has no variable {', '.join(missing)}", "plots and exports need the result of jl.sweep")
     dims = [str(dim) for dim in dataset["cycles"].dims]
-    names = ["cycles", "energy_pj", *(n for n in ("edp", "area_um2") if n in dataset)]
+    names = ["cycles", "energy_pj", *(["area_um2"] if "area_um2" in dataset else [])]
     shape = tuple(dataset.sizes[dim] for dim in dims)
     arrays = {n: np.broadcast_to(_array(dataset[n], dims, shape), shape) for n in names}
-    arrays.setdefault("edp", arrays["cycles"] * arrays["energy_pj"])
+    arrays["edp"] = arrays["cycles"] * arrays["energy_pj"]
     valid = np.asarray(dataset["valid"].transpose(*dims).values, bool)
     valid = valid & np.isfinite(arrays["cycles"]) & np.isfinite(arrays["energy_pj"]) & np.isfinite(arrays["edp"])
     if not valid.any():

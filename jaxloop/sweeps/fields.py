@@ -25,13 +25,17 @@ class Derived:
     long_name: str
 
 
+PJ_PER_J = 1e12
+
 DERIVED = {
     "valid": Derived(("status",), lambda status: status == 0, "", "the mapping can run"),
-    "edp": Derived(("energy_pj", "cycles"), lambda energy, cycles: energy * cycles, "pJ cycle", "energy-delay product"),
+    "edp": Derived(
+        ("energy_pj", "cycles"), lambda energy, cycles: energy * cycles / PJ_PER_J, "J cycle", "energy-delay product"
+    ),
     "ed2p": Derived(
         ("energy_pj", "cycles"),
-        lambda energy, cycles: energy * cycles * cycles,
-        "pJ cycle^2",
+        lambda energy, cycles: energy * cycles * cycles / PJ_PER_J,
+        "J cycle^2",
         "energy-delay-squared product",
     ),
 }

@@ -105,7 +105,7 @@ def test_a_checkpoint_of_another_sweep_is_not_taken(tmp_path: Path):
 
 
 def _powers(exponent: float) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
-    return lambda values: values["energy_pj"] * values["cycles"] ** exponent
+    return lambda values: values["energy_pj"] * values["cycles"] ** exponent / 1e12
 
 
 def _weighted(values: dict[str, np.ndarray], weight: float = 1.0) -> np.ndarray:

@@ -38,7 +38,7 @@ def points() -> Iterator[xr.Dataset]:
         found = jl.sweep(**grid()).load()
     assert 0.1 < float(found.valid.mean()) < 0.9
     assert len(np.unique(found.cycles)) < found.cycles.size / 2
-    found["edp"] = found.energy_pj * found.cycles
+    found["edp"] = found.energy_pj * found.cycles / 1e12
     yield found
 
 
@@ -86,7 +86,7 @@ def test_some_cells_have_no_valid_point(points: xr.Dataset):
 
 
 def _product(values: dict[str, np.ndarray]) -> np.ndarray:
-    return values["energy_pj"] * values["cycles"]
+    return values["energy_pj"] * values["cycles"] / 1e12
 
 
 def _strange(values: dict[str, np.ndarray]) -> np.ndarray:
