@@ -37,9 +37,12 @@ class Gradient:
     scores: np.ndarray = field(default_factory=lambda: np.zeros((0, 1)))
     rows_without_gain: int = 0
 
+    def __post_init__(self) -> None:
+        self._genes = Genes(self.space)
+
     def step(self, search: Search) -> str | None:
         rng = np.random.default_rng((self.seed, self.round, len(self.phase), self.rows_without_gain))
-        genes = Genes(self.space)
+        genes = self._genes
         if self.phase == "draw":
             self._draw(genes, rng, search)
         elif self.phase == "descend":
