@@ -70,7 +70,6 @@ def problems() -> tuple[Problem, ...]:
     # links are enumerated by one large executable per size of fan-out: minutes of compilation for Eyeriss
     no_links = replace(jl.TIMELOOP_2022, link_transfers=False)
     return (
-        Problem("Eyeriss, AlexNet conv2", "dense", jl.load("eyeriss:alexnet_conv2"), no_links),
         Problem("matmul 1024^3, 3 levels", "dense", dense),
         Problem("matmul 1024^3, 4 levels", "dense", _deeper()),
         Problem("BERT feed-forward 512 x 768 x 3072", "dense", replace(dense, einsum=bert, nest=None)),
@@ -78,6 +77,7 @@ def problems() -> tuple[Problem, ...]:
         Problem("Fig. 1, coordinate list", "sparse", jl.load("coordinate_list:matmul-0.1"), jl.MICRO22),
         Problem("sparse matmul 128^3, hypergeometric", "sparse", _at_random(jl.loads(SPARSE))),
         Problem("sparse convolution, 3 levels", "sparse", _sparse_convolution()),
+        Problem("Eyeriss, AlexNet conv2", "dense", jl.load("eyeriss:alexnet_conv2"), no_links),
     )
 
 
