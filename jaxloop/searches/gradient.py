@@ -71,8 +71,10 @@ class Gradient:
         factors = np.stack([table[choices[:, rank]] for rank, table in enumerate(tables)], axis=1).astype(float)
         base = genes.mapping(self.rows)
         skeleton = descent.relaxed.skeleton(orders, self._along_x(base, rng), base)
-        logs = descent.run(descent.relaxed.parameters(factors), skeleton, self.steps)
-        search.count_relaxed(len(self.rows) * self.steps)
+        steps = min(self.steps, search.left // len(self.rows))
+        search.is_cut |= steps < self.steps
+        logs = descent.run(descent.relaxed.parameters(factors), skeleton, steps)
+        search.count_relaxed(len(self.rows) * steps)
         rounded = np.concatenate([self._rounded(rng, logs, temperature) for temperature in TEMPERATURES])
         rows = np.tile(self.rows, (len(TEMPERATURES), 1))
         rows[:, : len(tables)] = rounded
