@@ -32,7 +32,8 @@ def all_of(constraints: str = "free") -> tuple[jl.MapSpace, jl.Evaluation]:
 def numbers(evaluation: jl.Evaluation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cycles and energy, infinite where invalid, and what is valid."""
     valid = np.asarray(evaluation.valid)
-    return (*(np.where(valid, np.asarray(leaf), np.inf) for leaf in (evaluation.cycles, evaluation.energy_pj)), valid)
+    cycles, energy = (np.where(valid, np.asarray(leaf), np.inf) for leaf in (evaluation.cycles, evaluation.energy_pj))
+    return cycles, energy, valid
 
 
 # --- exhaustive search
