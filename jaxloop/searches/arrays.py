@@ -37,7 +37,7 @@ class Arrays:
         self._rows = {
             is_spatial: tuple(self._factor_rows(table, is_spatial) for table in tables) for is_spatial in (False, True)
         }
-        self._codes = [_codes(table, table) for table in tables]
+        self._codes = [codes_of(table, table) for table in tables]
         self._sorted = [np.argsort(codes) for codes in self._codes]
 
     def mapping(self, pieces: Pieces, keeps: np.ndarray) -> Mapping:
@@ -96,7 +96,7 @@ class Arrays:
 
     def _choice(self, rank: int, factors: np.ndarray) -> np.ndarray:
         codes, order = self._codes[rank], self._sorted[rank]
-        wanted = _codes(self._tables[rank], factors)
+        wanted = codes_of(self._tables[rank], factors)
         found = order[np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)]
         return np.where((self._tables[rank][found] == factors).all(-1), found, -1)
 
@@ -108,7 +108,7 @@ class Arrays:
         return rows
 
 
-def _codes(table: np.ndarray, factors: np.ndarray) -> np.ndarray:
+def codes_of(table: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """One number per row of factors, distinct for the rows of the table."""
     code = np.zeros(len(factors), np.int64)
     for t in range(table.shape[1]):

@@ -1,5 +1,6 @@
 """The loop around a method: evaluations in order, budgets, checkpoints, progress."""
 
+import io
 import os
 import pickle
 import time
@@ -14,6 +15,7 @@ from .._errors import Diagnostic, Place, SpecError
 from ..program import Mapping
 from ..sweeps.partials import partial_of, remove
 from .scorer import Scorer, Scores
+from .space import MapSpace
 from .tally import Tally, some_of
 
 CHECKPOINT_SECONDS = 5.0
@@ -39,7 +41,7 @@ class Search:
     """What a method works with.
 
     **Attributes:** `batch`: mappings evaluated at once; results do not depend on it. `tell`: called with this object
-    after every batch.
+    after every batch. `is_cut`: the budget left a step with fewer evaluations than it asked for.
     """
 
     scorer: Scorer
@@ -49,6 +51,7 @@ class Search:
     tell: Callable[["Search"], None]
     started: float = field(default_factory=time.monotonic)
     before: float = 0.0
+    is_cut: bool = False
 
     @property
     def seconds(self) -> float:
@@ -70,6 +73,7 @@ class Search:
         """
         parts: list[Scores] = []
         count = min(len(mapping.temporal), self.left)
+        self.is_cut |= count < len(mapping.temporal)
         for start in range(0, count, self.batch):
             self._check(bool(parts))
             piece = some_of(mapping, slice(start, min(start + self.batch, count)))
@@ -119,11 +123,12 @@ class Checkpoint:
     path: Path
     definition: str
 
-    def save(self, method: Method, search: Search) -> None:
+    def save(self, state: bytes, search: Search) -> None:
+        """`state`: of `frozen`."""
         partial = partial_of(self.path)
         try:
             with partial.open("wb") as file:
-                pickle.dump((self.definition, method, search.tally, search.seconds), file)
+                pickle.dump((self.definition, search.scorer.space, state, search.seconds), file)
             os.replace(partial, self.path)
         finally:
             remove(partial)
@@ -137,36 +142,62 @@ class Checkpoint:
             return None
         try:
             with self.path.open("rb") as file:
-                definition, method, tally, seconds = pickle.load(file)
+                definition, space, state, seconds = pickle.load(file)
         except (pickle.UnpicklingError, EOFError, ValueError, AttributeError, ImportError, IndexError) as error:
             raise self._refusal(f"no checkpoint can be read there: {error}") from None
         if definition != self.definition:
             raise self._refusal("there is the checkpoint of another search")
-        return method, tally, seconds
+        return *_Thawing(io.BytesIO(state), space).load(), seconds
 
     def _refusal(self, message: str) -> SpecError:
         return SpecError([Diagnostic(Place(str(self.path)), message, "delete it, or give another path")])
 
 
+class _Freezing(pickle.Pickler):
+    """Leaves out the space, which is large and never changes."""
+
+    def persistent_id(self, obj: Any) -> str | None:
+        return "space" if isinstance(obj, MapSpace) else None
+
+
+class _Thawing(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, space: MapSpace):
+        super().__init__(file)
+        self._space = space
+
+    def persistent_load(self, pid: Any) -> MapSpace:
+        return self._space
+
+
+def frozen(method: Method, search: Search) -> bytes:
+    """The state between two steps."""
+    file = io.BytesIO()
+    _Freezing(file).dump((method, search.tally))
+    return file.getvalue()
+
+
 def drive(method: Method, search: Search, checkpoint: Checkpoint | None) -> str:
-    """Steps until a reason to stop, which it returns; on Ctrl-C as well, the checkpoint written."""
-    saved = time.monotonic()
+    """Steps until a reason to stop, which it returns; on Ctrl-C as well. A checkpoint holds the state after the last
+    complete step, so that the search goes on as if it had not been interrupted."""
+    saved, state = time.monotonic(), b""
     try:
         while True:
+            if checkpoint is not None and not search.is_cut:
+                state = frozen(method, search)
+                if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                    checkpoint.save(state, search)
+                    saved = time.monotonic()
             try:
                 reason = method.step(search)
             except Exhausted as spent:
                 reason = str(spent)
             if reason is not None:
-                break
-            if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
-                checkpoint.save(method, search)
-                saved = time.monotonic()
+                return reason
     except KeyboardInterrupt:
-        reason = "stopped by the user"
-    if checkpoint is not None:
-        checkpoint.save(method, search)
-    return reason
+        return "stopped by the user"
+    finally:
+        if checkpoint is not None and state:
+            checkpoint.save(state, search)
 
 
 def definition_of(parts: dict[str, Any]) -> str:

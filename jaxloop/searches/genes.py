@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 
 import numpy as np
 
 from ..program import Mapping
+from .arrays import codes_of
 from .space import MapSpace
 
 JUMPS = 0.1
@@ -21,6 +23,10 @@ class Genes:
     """
 
     space: MapSpace
+
+    def __getstate__(self) -> dict[str, MapSpace]:
+        """Checkpoints do not hold what follows from the space."""
+        return {"space": self.space}
 
     @property
     def _sizes(self) -> tuple[int, int, int, int]:
@@ -149,24 +155,23 @@ class Neighbors:
 def neighbors_of(table: np.ndarray) -> Neighbors:
     """**Arguments:** `table`: [choice, slot] factors."""
     table = np.asarray(table, np.int64)
-    size = int(table[0].prod())
-    index = {row.tobytes(): number for number, row in enumerate(table)}
-    pairs: list[tuple[int, int]] = []
-    for prime in primes(size):
-        for source in range(table.shape[1]):
-            divisible = np.flatnonzero(table[:, source] % prime == 0)
-            for target in range(table.shape[1]):
-                if target == source:
-                    continue
-                moved = table[divisible]
-                moved[:, source] //= prime
-                moved[:, target] *= prime
-                found = [(int(own), index.get(row.tobytes(), -1)) for own, row in zip(divisible, moved, strict=True)]
-                pairs += [pair for pair in found if pair[1] >= 0]
-    pairs = sorted(set(pairs))
-    owners = np.asarray([own for own, _ in pairs], int)
-    counts = np.bincount(owners, minlength=len(table))
-    return Neighbors(np.cumsum(counts) - counts, counts, np.asarray([other for _, other in pairs], int))
+    codes = codes_of(table, table)
+    order = np.argsort(codes)
+    owners, others = [np.zeros(0, int)], [np.zeros(0, int)]
+    for prime in primes(int(table[0].prod())):
+        for source, target in permutations(range(table.shape[1]), 2):
+            own = np.flatnonzero(table[:, source] % prime == 0)
+            moved = table[own]
+            moved[:, source] //= prime
+            moved[:, target] *= prime
+            place = np.searchsorted(codes, codes_of(table, moved), sorter=order)
+            found = order[np.minimum(place, len(table) - 1)]
+            same = (table[found] == moved).all(axis=1)
+            owners.append(own[same])
+            others.append(found[same])
+    owner, other = np.concatenate(owners), np.concatenate(others)
+    counts = np.bincount(owner, minlength=len(table))
+    return Neighbors(np.cumsum(counts) - counts, counts, other[np.lexsort((other, owner))])
 
 
 def primes(number: int) -> list[int]:

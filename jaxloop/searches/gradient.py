@@ -37,9 +37,12 @@ class Gradient:
     scores: np.ndarray = field(default_factory=lambda: np.zeros((0, 1)))
     rows_without_gain: int = 0
 
+    def __post_init__(self) -> None:
+        self._genes = Genes(self.space)
+
     def step(self, search: Search) -> str | None:
         rng = np.random.default_rng((self.seed, self.round, len(self.phase), self.rows_without_gain))
-        genes = Genes(self.space)
+        genes = self._genes
         if self.phase == "draw":
             self._draw(genes, rng, search)
         elif self.phase == "descend":
@@ -68,9 +71,12 @@ class Gradient:
         factors = np.stack([table[choices[:, rank]] for rank, table in enumerate(tables)], axis=1).astype(float)
         base = genes.mapping(self.rows)
         skeleton = descent.relaxed.skeleton(orders, self._along_x(base, rng), base)
-        logs = descent.run(descent.relaxed.parameters(factors), skeleton, self.steps)
-        search.count_relaxed(len(self.rows) * self.steps)
-        rounded = np.concatenate([self._rounded(rng, logs, temperature) for temperature in TEMPERATURES])
+        steps = min(self.steps, search.left // len(self.rows))
+        search.is_cut |= steps < self.steps
+        logs = descent.run(descent.relaxed.parameters(factors), skeleton, steps)
+        search.count_relaxed(len(self.rows) * steps)
+        near = self._near(logs)
+        rounded = np.concatenate([_rounded(rng, near, temperature) for temperature in TEMPERATURES])
         rows = np.tile(self.rows, (len(TEMPERATURES), 1))
         rows[:, : len(tables)] = rounded
         old, kept = self.rows, self.scores
@@ -95,17 +101,16 @@ class Gradient:
                 result[:, t] = x | (result[:, t] & ~y)
         return result
 
-    def _rounded(self, rng: np.random.Generator, logs: np.ndarray, temperature: float) -> np.ndarray:
-        """Choices [lane, rank] near log factors [lane, rank, slot]."""
+    def _near(self, logs: np.ndarray) -> "list[Near]":
+        """Per rank, the factorizations nearest to log factors [lane, rank, slot]."""
         result = []
         for rank, table in enumerate(self.space.factorizations):
-            far = np.abs(np.log(table)[None] - logs[:, rank, None]).sum(axis=2)  # [lane, choice]
+            far = np.zeros((len(logs), len(table)))
+            for slot, own in enumerate(np.log(table).T):
+                far += np.abs(own - logs[:, rank, slot, None])
             near = np.argsort(far, axis=1, kind="stable")[:, :NEAREST]
-            score = np.take_along_axis(far, near, axis=1)
-            if temperature:
-                score = score / temperature + rng.gumbel(size=score.shape) * -1.0
-            result.append(np.take_along_axis(near, score.argmin(axis=1)[:, None], axis=1)[:, 0])
-        return np.stack(result, axis=1)
+            result.append((near, np.take_along_axis(far, near, axis=1)))
+        return result
 
     def _walk(self, genes: Genes, rng: np.random.Generator, search: Search) -> None:
         """Each lane takes a small change of it if that is better; the worst lanes give way to the best."""
@@ -124,3 +129,16 @@ class Gradient:
         self.rows_without_gain = 0 if self.scores[:, 0].min() < before else self.rows_without_gain + 1
         if self.rows_without_gain >= self.stale * len(self.space.freedom.slots):
             self.round, self.phase, self.rows_without_gain = self.round + 1, "draw", 0
+
+
+Near = tuple[np.ndarray, np.ndarray]
+"""Choices [lane, place] by their distance, and the distances."""
+
+
+def _rounded(rng: np.random.Generator, near: list[Near], temperature: float) -> np.ndarray:
+    """One of the nearest choices for each rank, [lane, rank]."""
+    result = []
+    for choices, far in near:
+        score = far / temperature + rng.gumbel(size=far.shape) * -1.0 if temperature else far
+        result.append(np.take_along_axis(choices, score.argmin(axis=1)[:, None], axis=1)[:, 0])
+    return np.stack(result, axis=1)

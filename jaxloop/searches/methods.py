@@ -69,6 +69,18 @@ class Population:
     _problem: Any = None
     _generations: int = field(default=0)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what pymoo holds that cannot be pickled: its operators, which have no state."""
+        own = None if self._algorithm is None else vars(self._algorithm)
+        return vars(self) | {"_algorithm": own and {name: value for name, value in own.items() if name != "mating"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if state["_algorithm"] is not None:
+            rows = state["_algorithm"]["pop"].get("X").astype(int)
+            self._algorithm, _ = _algorithm(self, Genes(self.space), rows)
+            vars(self._algorithm).update(state["_algorithm"])
+
     def step(self, search: Search) -> str | None:
         genes = Genes(self.space)
         if self._algorithm is None:
@@ -79,7 +91,7 @@ class Population:
         return None
 
     def _begin(self, genes: Genes, search: Search) -> None:
-        rows = genes.random(np.random.default_rng(self.seed), min(self.start, max(search.left, 1)))
+        rows = genes.random(np.random.default_rng(self.seed), self.start)
         metrics = search.evaluate(genes.mapping(rows)).metrics
         rows = rows[: len(metrics)]
         order = np.lexsort((np.arange(len(rows)), metrics[:, 0]))[: self.size]

@@ -135,7 +135,7 @@ class Scorer:
             return {}
         at = np.unravel_index(choice, [self.plan.dimensions[d].size for d in self.choices])
         return {
-            axis.name: axis.values[int(i)]
+            axis.name: axis.values[int(i) : int(i) + 1].tolist()[0]
             for d, i in zip(self.choices, at, strict=True)
             for axis in self.plan.dimensions[d].axes
         }
