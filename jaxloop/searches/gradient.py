@@ -57,10 +57,9 @@ class Gradient:
         self.phase = "descend"
 
     def _keep_best(self, rows: np.ndarray, found: Scores, count: int) -> None:
-        """The best rows, valid ones first, then those with fewest reasons against them."""
+        """The best rows, valid ones first, then those with least against them."""
         rows = rows[: len(found.status)]
-        against = np.asarray([int(status).bit_count() for status in found.status])
-        order = np.lexsort((np.arange(len(rows)), found.metrics[:, 0], against))[:count]
+        order = np.lexsort((np.arange(len(rows)), found.metrics[:, 0], found.against))[:count]
         self.rows, self.scores = rows[order], found.metrics[order]
 
     def _descend(self, genes: Genes, rng: np.random.Generator, search: Search) -> None:

@@ -10,6 +10,7 @@ from .._errors import Diagnostic, Place, SpecError
 from .driver import Method, Search
 from .genes import Genes
 from .gradient import Gradient
+from .scorer import Scores
 from .space import MapSpace
 
 STEP = 2**14
@@ -87,29 +88,34 @@ class Population:
             self._begin(genes, search)
             return None
         infills = self._algorithm.ask()
-        self._tell(infills, search.evaluate(genes.mapping(infills.get("X"))).metrics)
+        self._tell(infills, self._fitness(search.evaluate(genes.mapping(infills.get("X")))))
         return None
+
+    def _fitness(self, scores: Scores) -> np.ndarray:
+        """The objectives; of mappings that are not valid, more than any valid one has, by how much is against them."""
+        metrics = scores.metrics[:, : self.objectives]
+        return np.where(scores.valid[:, None], metrics, _INVALID * (1 + scores.against[:, None]))
 
     def _begin(self, genes: Genes, search: Search) -> None:
         rows = genes.random(np.random.default_rng(self.seed), self.start)
-        metrics = search.evaluate(genes.mapping(rows)).metrics
-        rows = rows[: len(metrics)]
-        order = np.lexsort((np.arange(len(rows)), metrics[:, 0]))[: self.size]
+        fitness = self._fitness(search.evaluate(genes.mapping(rows)))
+        rows = rows[: len(fitness)]
+        order = np.lexsort((np.arange(len(rows)), fitness[:, 0]))[: self.size]
         self._algorithm, self._problem = _algorithm(self, genes, rows[order])
-        self._tell(self._algorithm.ask(), metrics[order])
+        self._tell(self._algorithm.ask(), fitness[order])
 
-    def _tell(self, infills: Any, metrics: np.ndarray) -> None:
-        """Invalid mappings come after all valid ones."""
-        padded = np.full((len(infills), self.objectives), np.inf)
-        padded[: len(metrics)] = metrics[:, : self.objectives]
-        infills.set("F", np.where(np.isfinite(padded), padded, _INVALID))
+    def _tell(self, infills: Any, fitness: np.ndarray) -> None:
+        """Of mappings that the budget did not allow to evaluate there is nothing to tell: they are worse than all."""
+        padded = np.full((len(infills), self.objectives), _WORST)
+        padded[: len(fitness)] = fitness
+        infills.set("F", padded)
         for individual in infills:
             individual.evaluated.update({"F", "G", "H"})
         self._algorithm.tell(infills=infills)
         self._generations += 1
 
 
-_INVALID = 1e300
+_INVALID, _WORST = 1e298, 1e300
 
 
 def _algorithm(method: Population, genes: Genes, rows: np.ndarray) -> tuple[Any, Any]:

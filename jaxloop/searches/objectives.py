@@ -60,7 +60,7 @@ def _named(design: Design, name: str) -> list[Metric]:
     if match:
         if int(match[1]) >= levels:
             raise axis_error("objective", f'"{name}": there are the levels 0 to {levels - 1}')
-        return [_accesses(name, int(match[1]))]
+        return [_accesses(f"accesses-{match[1]}", int(match[1]))]
     (field,) = check_fields((name,))
     if axes_of(field):
         raise axis_error("objective", f'"{field}" is not one number', nearest(field, [*DERIVED, *SHORT]))

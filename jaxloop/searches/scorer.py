@@ -48,6 +48,12 @@ class Scores:
     def valid(self) -> np.ndarray:
         return self.status == 0
 
+    @property
+    def against(self) -> np.ndarray:
+        """How many reasons and levels speak against a mapping: the fewer, the nearer is it to a valid one. [mapping]"""
+        reasons = np.asarray([int(status).bit_count() for status in self.status], int)
+        return reasons + (self.violation != 0).sum(axis=1)
+
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
