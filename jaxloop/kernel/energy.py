@@ -60,7 +60,7 @@ def storage_energy(program: Program, traffic: Traffic, sparsity: Sparsity | None
     clusters = jnp.minimum(used, rows)
     return StorageEnergy(
         energy_pj=energy * (clusters / jnp.where(used > 0.0, used, 1.0)) * instances,
-        parts=parts * (clusters / jnp.where(used > 0.0, used, 1.0)) * instances,
+        parts=stack([part * (clusters / jnp.where(used > 0.0, used, 1.0)) * instances for part in parts]),
         address_pj=addresses * program.address_energy[:, None] * clusters,
         address_generations=addresses,
         clusters=clusters,
@@ -94,7 +94,8 @@ def _sparse_energy(
     metadata_price = sparse.metadata_energy[Fate.ACTUAL, Action.READ]
     instead = data * program.action_energy[Action.READ], metadata * metadata_price
     none = jnp.zeros_like(energy)
-    parts = parts * confidence + stack([instead[0], none, none, instead[1], none])
+    beyond = (instead[0], none, none, instead[1], none)
+    parts = stack([part * confidence + more for part, more in zip(parts, beyond, strict=True)])
     return energy * confidence + instead[0] + instead[1], parts
 
 

@@ -22,7 +22,8 @@ class Gradient:
     """Rounds of: random mappings, of which the best start; descent; rounding; steps to better neighbors.
 
     **Attributes:** `lanes`: mappings that descend together; `draws`: random ones per round; `steps` of the descent;
-    `stale`: generations of neighbors without a gain after which a round ends.
+    `stale`: generations of neighbors without a gain after which a round ends; `taken`: steps so far, which number the
+    random streams.
     """
 
     space: MapSpace
@@ -36,12 +37,14 @@ class Gradient:
     rows: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), int))
     scores: np.ndarray = field(default_factory=lambda: np.zeros((0, 1)))
     rows_without_gain: int = 0
+    taken: int = 0
 
     def __post_init__(self) -> None:
         self._genes = Genes(self.space)
 
     def step(self, search: Search) -> str | None:
-        rng = np.random.default_rng((self.seed, self.round, len(self.phase), self.rows_without_gain))
+        rng = np.random.default_rng((self.seed, self.taken))
+        self.taken += 1
         genes = self._genes
         if self.phase == "draw":
             self._draw(genes, rng, search)

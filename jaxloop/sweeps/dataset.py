@@ -74,8 +74,13 @@ def storable(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def ordered(dataset: xr.Dataset) -> xr.Dataset:
-    """Variables as the sweep lists them, texts as it holds them: both are lost on a disk."""
+    """Variables as the sweep lists them, texts as it holds them: both are lost on a disk.
+
+    **Raises:** `ValueError` for what no sweep has written.
+    """
     told = json.loads(dataset.attrs.get("definition", "{}"))
+    if not isinstance(told, dict):
+        raise ValueError("its definition is that of no sweep")
     dimensions = [dimension["name"] for dimension in told.get("dimensions", ())]
     names = [name for dimension in dimensions for name in (dimension, *dimension.split("+"))]
     place = {name: i for i, name in reversed([*enumerate((*names, *told.get("fields", ())))])}

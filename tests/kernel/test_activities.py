@@ -15,6 +15,7 @@ def test_a_dense_design():
     assert not one.energy_pj_by_activity[:, Activity.METADATA].any()
 
 
+@pytest.mark.slow
 def test_a_design_with_wires():
     one = jaxloop.evaluate(jaxloop.load(*map(str, sorted((DATA / "wired").glob("*.yaml")))))
     assert_activities_sum(one)

@@ -100,6 +100,7 @@ def test_effectual_operations():
     assert evaluation.computes_by_fate[0] == pytest.approx((a.sum(axis=0) * b.sum(axis=0)).sum(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_full_and_empty_tensors():
     design = jl.loads(EXAMPLES["6 hierarchical"].texts())
     dense = jl.evaluate(design, densities={"A": 1.0, "B": 1.0}, conventions=jl.SMOOTH)

@@ -237,6 +237,7 @@ def test_sparser_conditions_need_fewer_children():
     assert (np.diff(lanes.energy_pj) > 0.0).all() and (np.diff(lanes.computes_by_fate[:, 0]) > 0.0).all()
 
 
+@pytest.mark.slow
 def test_gradients_are_finite():
     found = gradients(lowered(jl.loads(WORKED.texts())))
     for output, leaves in found.items():

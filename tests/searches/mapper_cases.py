@@ -80,9 +80,9 @@ def printed(name: str, scores: np.ndarray) -> dict[str, str]:
         found["cycles"] = f"{own['delay']:.0f}"
     if "energy" in own:
         found["pJ/compute"] = f"{own['energy'] / math.prod(design(name).einsum.sizes):.2f}"
-        own.setdefault("edp", own["energy"] * own["delay"])
+        own.setdefault("edp", own["energy"] * own["delay"] / 1e12)
     if "edp" in own:
-        found["EDP"] = f"{own['edp'] * 1e-12:.2e}"
+        found["EDP"] = f"{own['edp']:.2e}"
     return found
 
 

@@ -87,7 +87,7 @@ def test_accesses_are_the_references_total_scalar_accesses(name: str):
 
 def test_names_of_accesses():
     found = [metric.name for metric in read_metrics(design("09"), ["ordered_accesses", "accesses_1", "delay"])]
-    assert found == ["accesses-2", "accesses-1", "accesses-0", "accesses_1", "delay"]
+    assert found == ["accesses-2", "accesses-1", "accesses-0", "accesses-1", "delay"]
     with pytest.raises(jl.SpecError, match="there are the levels 0 to 2"):
         read_metrics(design("09"), "accesses-3")
 

@@ -140,7 +140,7 @@ def disagreeing(name: str, conventions: jl.Conventions, rounds: int) -> float:
     return wrong / (rounds * LANES)
 
 
-@pytest.mark.parametrize("name", [DENSE, SPARSE])
+@pytest.mark.parametrize("name", [DENSE, pytest.param(SPARSE, marks=pytest.mark.slow)])
 def test_slopes_are_those_of_central_differences(name: str):
     assert disagreeing(name, jl.SMOOTH, 1) <= 0.01
 
