@@ -1,6 +1,7 @@
 """`jl.sweep`: the public function."""
 
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable, Mapping as Dict
@@ -26,9 +27,13 @@ from .plan import Box, Plan, make_plan
 from .progress import Progress, silent
 from .reduce import Reduction, State
 from .store import bytes_per_point, open_store, open_sweep, refuse_another
+from .values import axis_error
 
 _KEPT = "what is done is kept: run the same command again"
 _UNWRITABLE = "check the path, the permissions and the room on the disk"
+
+MOST_POINTS = 10**12
+"""More would take months."""
 
 
 def sweep(
@@ -113,7 +118,7 @@ def _bytes_per_point(design: Design, fields: tuple[str, ...], dtype: np.dtype) -
 
 
 def _all_points(plan: Plan, path: Path | None, mesh: Mesh | None, bar: Any) -> xr.Dataset:
-    numbers = range(int(np.prod(plan.blocks)))
+    numbers = _numbers(plan)
     if path is None:
         _refuse_many_processes("give out=, into which each process writes its part")
         values = _empty(plan)
@@ -137,8 +142,16 @@ def _all_points(plan: Plan, path: Path | None, mesh: Mesh | None, bar: Any) -> x
     return store.open()
 
 
+def _numbers(plan: Plan) -> range:
+    """Of all blocks."""
+    if plan.points > MOST_POINTS:
+        remedy = f"{MOST_POINTS:.0e} at most: sample the mappings"
+        raise axis_error("over", f"{plan.points:.3g} points are too many", remedy)
+    return range(math.prod(plan.blocks))
+
+
 def _points(plan: Plan, number: int) -> int:
-    return int(np.prod([part.stop - part.start for part in plan.box(number)]))
+    return math.prod(part.stop - part.start for part in plan.box(number))
 
 
 def _empty(plan: Plan) -> dict[str, np.ndarray]:
@@ -179,7 +192,7 @@ def _reduced(
 
     bar.advance(sum(_points(plan, number) for number in range(done)), True)
     with _explained(path, _KEPT):
-        compute(plan, range(done, int(np.prod(plan.blocks))), add, mesh, bar.advance)
+        compute(plan, _numbers(plan)[done:], add, mesh, bar.advance)
         notes = attrs(plan) | {"definition": json.dumps(definition, sort_keys=True)}
         results = {n: ordered(r.result(plan, states[n]).assign_attrs(notes)) for n, r in reductions.items()}
         if path is not None and checkpoint is not None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxloop as jl
+from jaxloop.run.executables import compilations
 from jaxloop.sweeps.values import read_values
 from tests.sparse_examples import EXAMPLES
 from tests.sweeps.base import BOTH, SPARSE, dense_design, mappings, sparse_design
@@ -201,3 +202,11 @@ def test_wrong_fields(nothing_runs: None):
         jl.sweep(sparse_design(), fields=())
     with pytest.raises(ValueError, match="integer counts need float64"):
         jl.sweep(sparse_design(), dtype=np.float32)
+
+
+def test_more_points_than_can_ever_be_computed():
+    design = jl.load("eyeriss:alexnet_conv2")
+    before = compilations()
+    with pytest.raises(jl.SpecError, match=r"points are too many \(1e\+12 at most: sample the mappings"):
+        jl.sweep(design, mappings=jl.MapSpace(design), reduce=jl.Best())
+    assert compilations() == before
