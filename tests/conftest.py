@@ -10,6 +10,7 @@ import jax
 import pytest
 from hypothesis import HealthCheck, settings
 
+from jaxloop.run.executables import let_go
 from jaxloop.run.room import is_crowded
 
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # the first example compiles
@@ -24,6 +25,7 @@ def room_for_executables() -> Iterator[None]:
     """Tests compile functions of their own too."""
     yield
     if is_crowded():
+        let_go()
         jax.clear_caches()
 
 

@@ -35,17 +35,22 @@ def quick_options() -> dict[str, Any] | None:
     return {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
-def on_crowding(let_go: Callable[[], None]) -> None:
+def on_crowding(drop: Callable[[], None]) -> None:
     """Registers what drops the executables that somebody holds."""
-    _HOLDERS.append(let_go)
+    _HOLDERS.append(drop)
+
+
+def let_go() -> None:
+    """Drops all executables."""
+    for drop in _HOLDERS:
+        drop()
 
 
 def make_room() -> None:
     """Lets go of all executables if the process can hold few more. Looks only where something was compiled since."""
     traces = sum(compilations().values())
     if traces != _TRACES["known"] and is_crowded():
-        for let_go in _HOLDERS:
-            let_go()
+        let_go()
     _TRACES["known"] = traces
 
 

@@ -52,7 +52,9 @@ def best(name: str, density: float, method: str, budget: int | None = None) -> j
     return jl.search(own.design, own, "edp", over=over, method=method, budget=budget, conventions=jl.MICRO22)
 
 
-@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize(
+    "density", [d if d in (0.02, 0.80078125) else pytest.param(d, marks=pytest.mark.slow) for d in DENSITIES]
+)
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_least_of_the_enumeration(name: str, density: float):
     wanted = enumerated(name)[DENSITIES.index(density)]
@@ -62,6 +64,7 @@ def test_the_least_of_the_enumeration(name: str, density: float):
     np.testing.assert_allclose(exhaustive.scores[0], wanted.min(), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DESIGNS)
 def test_populations_reach_it_at_most_densities(name: str):
     """As many evaluations as there are mappings; where one in thousands is valid a population may settle on another."""

@@ -54,7 +54,8 @@ def test_exhaustive_is_brute_force(constraints: str):
     np.testing.assert_array_equal((cycles * energy / 1e12)[at], result.history["scores"][:, 0])
 
 
-@settings(max_examples=6)
+@pytest.mark.slow
+@settings(max_examples=25)
 @given(st.data())
 def test_exhaustive_of_any_hardware(data: st.DataObject):
     """Prices, bandwidths and capacities do not change the executable; sizes and levels are one design's."""
@@ -194,6 +195,7 @@ def test_one_mapping_for_all_scenarios(aggregate: str):
     assert result.valid == np.isfinite(by_hand).sum()
 
 
+@pytest.mark.slow
 def test_the_best_hardware_is_chosen():
     found, _ = all_of()
     _, products = by_scenario()
@@ -222,6 +224,7 @@ def test_limits_are_kept():
 SIZED = {"Spad.size": [4, 8, 16]}
 
 
+@pytest.mark.slow
 def test_a_size_is_chosen():
     found, _ = all_of()
     batch = found.decode(np.arange(found.size))

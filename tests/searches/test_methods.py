@@ -74,7 +74,9 @@ def test_devices_do_not_matter():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("first", [130, 1040, 1250])
+@pytest.mark.parametrize(
+    "first", [1040, pytest.param(130, marks=pytest.mark.slow), pytest.param(1250, marks=pytest.mark.slow)]
+)
 def test_goes_on_after_a_budget(method: str, first: int, tmp_path: Path):
     """Also where the budget ends within a generation, a descent, or the first draw."""
     path = tmp_path / "state"

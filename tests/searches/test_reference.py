@@ -42,12 +42,20 @@ def ours_printed(name: str) -> dict[str, str]:
     return printed(name, ours(name).scores)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in STOPPED_EARLY])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name[:3] in ("m03", "m09") else name
+        for name in CASES
+        if name not in STOPPED_EARLY
+    ],
+)
 def test_the_same_optimum(name: str):
     theirs = reference(name)
     assert {label: ours_printed(name)[label] for label in theirs} == theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STOPPED_EARLY)
 def test_no_worse_than_where_the_reference_gave_up(name: str):
     found, theirs = ours_printed(name), reference(name)
@@ -71,7 +79,7 @@ def test_contradictions_by_name(name: str):
     assert re.search(REFUSED[name], str(error.value))
 
 
-@pytest.mark.parametrize("name", ["09", "10"])
+@pytest.mark.parametrize("name", ["09", pytest.param("10", marks=pytest.mark.slow)])
 def test_accesses_are_the_references_total_scalar_accesses(name: str):
     """Reads, fills and updates of all instances, as if there were no zeros."""
     example = EXAMPLES[name]
@@ -104,6 +112,7 @@ def rows() -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_the_document_is_current():
     text = DOCUMENT.read_text()
     assert "\n".join(rows()) in text

@@ -73,7 +73,7 @@ def factors_of(point: Point) -> np.ndarray:
 @pytest.mark.parametrize(
     "dtype, tolerance", [(np.float64, 1e-9), pytest.param(np.float32, 1e-4, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("name", [DENSE, SPARSE])
+@pytest.mark.parametrize("name", [DENSE, pytest.param(SPARSE, marks=pytest.mark.slow)])
 def test_whole_factors_give_the_exact_model(name: str, dtype: Any, tolerance: float):
     """Factors of 1 are exact: a sparse model tells a loop of bound 1 from one of slightly more. Single precision: the
     exponential of the logarithm of a factor is off by some 1e-6, and results multiply several of them."""

@@ -147,6 +147,7 @@ def test_mappings_sizes_and_meshes_of_a_design_with_links():
             assert_same_point(found.sel({"mapping": index, f"rank.{rank}": length, **values}), truth)
 
 
+@pytest.mark.slow
 def test_zipped():
     """Everything along one dimension, mappings, choices and sizes included."""
     design, count = sparse_design(), 7
@@ -184,6 +185,7 @@ def test_zipped():
         assert_same_point(found.isel({found.cycles.dims[0]: index}), truth)
 
 
+@pytest.mark.slow
 def test_dense_single_precision():
     over = {"Buffer.size": [24.0, 4096.0], "Buffer.read_bandwidth": [0.5, 3.0]}
     options: dict[str, Any] = {"mappings": mappings(), "conventions": jl.SMOOTH}
