@@ -278,6 +278,7 @@ def check_lanes(family: str, seed: int) -> int:
     return sum(verdict.outcome == "equal" for verdict in verdicts)
 
 
+@pytest.mark.slow
 def test_lanes_equal_the_oracle():
     """A batch has an executable of the design's own sizes."""
     assert check_lanes("plain", 1) >= 30

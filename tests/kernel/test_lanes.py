@@ -85,6 +85,7 @@ def test_shared_leaves_need_only_one_lane(kind: str, levels: int):
     assert_same_tree(jax.tree.map(lambda one, all: np.broadcast_to(one, all.shape), ours, expected), expected, 1e-12)
 
 
+@pytest.mark.slow
 def test_eager_is_compiled():
     trees = lane(batch("matmul", 1, jl.TIMELOOP_2022), 0)
     assert_same_tree(run(evaluate, trees), run(jax.jit(evaluate), trees), 1e-12)

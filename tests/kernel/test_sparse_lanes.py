@@ -48,7 +48,10 @@ def fields(result: Any) -> dict[str, np.ndarray]:
     return {n: np.asarray(getattr(result, n)) for n in result.__dataclass_fields__ if getattr(result, n) is not None}
 
 
-@pytest.mark.parametrize("conventions", [REFERENCE, pytest.param(jl.SMOOTH, id="smooth", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "conventions",
+    [pytest.param(jl.TIMELOOP_2022, id="reference", marks=pytest.mark.slow), pytest.param(jl.SMOOTH, id="smooth")],
+)
 def test_vmap_is_lanes(conventions: jl.Conventions):
     """Loops over occupancies end together under `jax.vmap` and in lanes alike."""
     points = points_of(conventions)
@@ -139,7 +142,8 @@ def sweep() -> tuple[jl.Design, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("conventions", [REFERENCE, pytest.param(jl.SMOOTH, id="smooth", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("conventions", [REFERENCE, pytest.param(jl.SMOOTH, id="smooth")])
 def test_a_sweep_is_its_single_evaluations(conventions: jl.Conventions):
     """Arrays of the design's own sizes against those of its size class."""
     design, arguments = sweep()

@@ -184,6 +184,7 @@ def test_one_condition_per_target(actions: tuple[str, ...]):
         example.evaluate()
 
 
+@pytest.mark.slow
 def test_dense_conditions_change_nothing():
     """But for quirk Q3, which looks for a SAF and not for its chance."""
     conventions = replace(jl.TIMELOOP_2022, update_counts_for_metadata_reads=False)

@@ -51,6 +51,7 @@ def test_metadata_of_each_rank(sparse):
     ]
 
 
+@pytest.mark.slow
 def test_networks_keep_the_instances_of_the_mapping():
     """Per instance of the mapping, however many of them have something to do."""
     files = sparse_texts("07")
